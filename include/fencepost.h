@@ -1,0 +1,510 @@
+/*
+ * fencepost: ownership leases with rising fencing tokens in one SQLite file.
+ *
+ * Made from src/abi by `make header`; do not edit.
+ *
+ * THE CONTRACT IN SHORT
+ *
+ * Names      All begin with fencepost_ or FENCEPOST_.
+ * Answers    A function that can fail answers a fencepost_status: 0 is OK; above 0 the lease's rules refused
+ *            it and nothing was changed; below 0 is an error. A refusal is final (the lease is lost, or was
+ *            never had), an error may pass. Later versions may add numbers: go by the sign.
+ * Errors     The last parameter of such a function is a fencepost_error of the caller's, or NULL. It is
+ *            written by every call. There is no "last error" to ask for.
+ * Results    Out-parameters come just before it. They are written on OK, and set to NULL or 0 otherwise.
+ * Strings    NUL-terminated UTF-8, at most FENCEPOST_MAX_TEXT bytes, borrowed for the call only. NULL only
+ *            where it is said. The empty string is a valid id, owner and result.
+ * Ownership  What fencepost_open gives is ended by fencepost_close, what fencepost_state gives is freed by
+ *            fencepost_job_free. Both take NULL. Nothing else is allocated for the caller.
+ * Times      Seconds as doubles, by any clock of the caller's that does not go back and that all callers of
+ *            a file share. Safety rests on fences; clocks decide only when a lease may change hands.
+ * Durable    OK means synced to the disk, unless FENCEPOST_DURABILITY_NORMAL was asked for.
+ * Threads    Any number of threads may use one handle at once. Closing it while a call runs is an error of
+ *            the caller's that the library cannot see.
+ * Processes  Any number, in any language. After fork() a handle works on in the parent and in the child.
+ *            Not from a signal handler, and not in a child made by a bare clone(2) (UNSUPPORTED).
+ * Host       Another copy of SQLite in the same process may use the same file at the same time. While the
+ *            file exists, its descriptors stay open after fencepost_close, and are used again: closing one
+ *            would drop the locks of that other copy (see fcntl_locking(2)).
+ * Panics     None crosses the boundary: a fault of the library is answered as INTERNAL. Nothing is printed.
+ *            Only a failed allocation outside SQLite ends the process, as Rust has it.
+ * Changes    Status numbers and layouts never change meaning. Structs of the caller's that grow begin with
+ *            their size; structs of the library's grow at the end. While FENCEPOST_VERSION_MAJOR is 0,
+ *            another minor version may be another ABI.
+ */
+
+
+#ifndef FENCEPOST_H
+#define FENCEPOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** The longest id, owner, result or path, in bytes without the NUL: 16 MiB. */
+#define FENCEPOST_MAX_TEXT 16777216
+
+/** The version in one number, for comparing: 0x00MMmmpp. */
+#define FENCEPOST_VERSION_NUMBER \
+    ((FENCEPOST_VERSION_MAJOR << 16) | (FENCEPOST_VERSION_MINOR << 8) | FENCEPOST_VERSION_PATCH)
+
+#define FENCEPOST_STRINGIFY_(x) #x
+#define FENCEPOST_STRINGIFY(x) FENCEPOST_STRINGIFY_(x)
+/** The version as fencepost_version() of the same release gives it. */
+#define FENCEPOST_VERSION \
+    FENCEPOST_STRINGIFY(FENCEPOST_VERSION_MAJOR) \
+    "." FENCEPOST_STRINGIFY(FENCEPOST_VERSION_MINOR) "." FENCEPOST_STRINGIFY(FENCEPOST_VERSION_PATCH)
+
+
+/**
+ * Major version: 0 until the ABI is declared stable.
+ */
+#define FENCEPOST_VERSION_MAJOR 0
+
+/**
+ * Minor version: while MAJOR is 0, another MINOR may be another ABI.
+ */
+#define FENCEPOST_VERSION_MINOR 1
+
+/**
+ * Patch version.
+ */
+#define FENCEPOST_VERSION_PATCH 0
+
+/**
+ * fencepost_options.durability: every OK answer is synced to the disk before it is given (the default).
+ */
+#define FENCEPOST_DURABILITY_FULL 0
+
+/**
+ * fencepost_options.durability: a power cut (not a crash of the process) may undo the newest answers, and so
+ * hand out a fence a second time. For leases whose fences are checked nowhere outside this file.
+ */
+#define FENCEPOST_DURABILITY_NORMAL 1
+
+/**
+ * fencepost_options.flags: fail with CANNOT_OPEN when the file is missing, instead of making it.
+ */
+#define FENCEPOST_OPEN_EXISTING 1
+
+/**
+ * fencepost_options.flags: for fencepost_state alone; everything that writes answers READ_ONLY. The file
+ * must exist.
+ */
+#define FENCEPOST_OPEN_READ_ONLY 2
+
+/**
+ * fencepost_options.flags: leave the file's journal mode as it is instead of switching it to WAL.
+ */
+#define FENCEPOST_OPEN_KEEP_JOURNAL_MODE 4
+
+/**
+ * fencepost_options.flags: open the file although its filesystem is a network's. Locks there are the
+ * server's affair, and SQLite's WAL does not work between machines at all.
+ */
+#define FENCEPOST_OPEN_ALLOW_NETWORK_FILESYSTEM 8
+
+/**
+ * What a call answers: 0 is OK; above 0 it was refused by the lease's rules and nothing was changed; below
+ * 0 is an error. Later versions may add numbers: treat an unknown one by its sign.
+ */
+enum fencepost_status
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * Done as asked. At the default durability it outlives a power cut.
+   */
+  FENCEPOST_OK = 0,
+  /**
+   * Refused: there is a job of this id already; it was left as it is.
+   */
+  FENCEPOST_EXISTS = 1,
+  /**
+   * Refused: there is no job of this id.
+   */
+  FENCEPOST_NOT_FOUND = 2,
+  /**
+   * Refused: another lease on the job has not run out yet.
+   */
+  FENCEPOST_HELD = 3,
+  /**
+   * Refused: the job is complete, which is final.
+   */
+  FENCEPOST_DONE = 4,
+  /**
+   * Refused: this owner and fence do not hold the job (any more). Stop working on it.
+   */
+  FENCEPOST_STALE = 5,
+  /**
+   * Refused: owner and fence are the current ones, and the lease is over (now >= until).
+   */
+  FENCEPOST_EXPIRED = 6,
+  /**
+   * Error: an argument is NULL, not UTF-8, too long or out of range; the message names it.
+   */
+  FENCEPOST_INVALID_ARGUMENT = -1,
+  /**
+   * Error: the file stayed locked for the whole busy timeout. Nothing was changed; try again.
+   */
+  FENCEPOST_BUSY = -2,
+  /**
+   * Error: the file cannot be opened.
+   */
+  FENCEPOST_CANNOT_OPEN = -3,
+  /**
+   * Error: the file is not an SQLite database, or is encrypted.
+   */
+  FENCEPOST_NOT_A_DATABASE = -4,
+  /**
+   * Error: there is no table "jobs" yet (see fencepost_init_db), or one of another shape.
+   */
+  FENCEPOST_SCHEMA = -5,
+  /**
+   * Error: the file is damaged, or holds a row that no correct program writes.
+   */
+  FENCEPOST_CORRUPT = -6,
+  /**
+   * Error: the system reported an I/O error, or the file was deleted or replaced while it was open. The
+   * operation happened whole or not at all; look with fencepost_state.
+   */
+  FENCEPOST_IO = -7,
+  /**
+   * Error: the disk is full.
+   */
+  FENCEPOST_FULL = -8,
+  /**
+   * Error: the file, or the handle, is for reading only.
+   */
+  FENCEPOST_READ_ONLY = -9,
+  /**
+   * Error: memory ran out.
+   */
+  FENCEPOST_OUT_OF_MEMORY = -10,
+  /**
+   * Error: the job's fence is the largest 64-bit number; it can never be granted again.
+   */
+  FENCEPOST_FENCE_EXHAUSTED = -11,
+  /**
+   * Error: the library does not do this, by design; the message says why.
+   */
+  FENCEPOST_UNSUPPORTED = -12,
+  /**
+   * Error: a fault of the library itself.
+   */
+  FENCEPOST_INTERNAL = -13,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum fencepost_status fencepost_status;
+#else
+typedef int32_t fencepost_status;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * An open file: opaque, made by fencepost_open, ended by fencepost_close.
+ */
+typedef struct fencepost_db fencepost_db;
+
+/**
+ * How to open a file. Zero the whole struct, set `size` to `sizeof(fencepost_options)`, then set what
+ * differs from the default. Zero means the default in every field, so fields can be added at the end
+ * without breaking callers compiled before.
+ */
+typedef struct fencepost_options {
+  /**
+   * sizeof(fencepost_options) where the caller was compiled, in bytes.
+   */
+  size_t size;
+  /**
+   * How long a call waits for the file's locks, in milliseconds. 0: 5000. Negative: no wait.
+   */
+  int32_t busy_timeout_ms;
+  /**
+   * FENCEPOST_DURABILITY_FULL or FENCEPOST_DURABILITY_NORMAL.
+   */
+  int32_t durability;
+  /**
+   * FENCEPOST_OPEN_* flags, or-ed.
+   */
+  uint32_t flags;
+} fencepost_options;
+
+/**
+ * More about what a call answered. A struct of the caller's, written by every call that takes it: after OK
+ * the code is 0 and the message empty.
+ */
+typedef struct fencepost_error {
+  /**
+   * SQLite's extended result code (https://www.sqlite.org/rescode.html), 0 when SQLite had no part in it.
+   */
+  int32_t sqlite_code;
+  /**
+   * Zero.
+   */
+  int32_t reserved[3];
+  /**
+   * UTF-8, NUL-terminated, cut at a character: what happened, to what, and what to do.
+   */
+  char message[496];
+} fencepost_error;
+
+/**
+ * One row of the table "jobs". Made by fencepost_state, freed by fencepost_job_free, which frees the
+ * strings as well. Never make or copy one by value: fields may be added at the end.
+ */
+typedef struct fencepost_job {
+  /**
+   * The job's id; never NULL.
+   */
+  const char *id;
+  /**
+   * Who holds or last held the job; NULL when nobody has since it was made or released.
+   */
+  const char *owner;
+  /**
+   * When the lease is over, in seconds of the callers' clock; at now == until it is over.
+   */
+  double until;
+  /**
+   * The newest fence that was granted; 0 when none was.
+   */
+  int64_t fence;
+  /**
+   * The result; NULL when there is none.
+   */
+  const char *result;
+  /**
+   * Whether the job is complete, which is final.
+   */
+  bool done;
+} fencepost_job;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * Opens the database file at `path`, making an empty one when it is missing (see FENCEPOST_OPEN_EXISTING),
+ * and gives a handle on it.
+ *
+ * `path`: UTF-8, not NULL. Symbolic links are followed. The empty path, ":memory:" and "file:" URIs are
+ * UNSUPPORTED, and so are network filesystems and files with several hard links (SQLite would give each
+ * name a write-ahead log of its own).
+ *
+ * `options`: NULL for the defaults.
+ *
+ * `db`: not NULL. On OK a handle that the caller ends with fencepost_close, otherwise NULL.
+ *
+ * `error`: NULL, or where to put the details.
+ *
+ * A file with a table "jobs" is switched to WAL unless FENCEPOST_OPEN_KEEP_JOURNAL_MODE says otherwise. A
+ * file without one is not changed before fencepost_init_db.
+ *
+ * Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA (a table "jobs" of another
+ * shape), CORRUPT, IO, FULL, READ_ONLY (the file or its folder cannot be written and
+ * FENCEPOST_OPEN_READ_ONLY is not given), OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+ *
+ * Threads: any, at any time.
+ */
+fencepost_status fencepost_open(const char *path,
+                                const struct fencepost_options *options,
+                                struct fencepost_db **db,
+                                struct fencepost_error *error);
+
+/**
+ * Ends a handle: closes the file and frees the memory. Leases stay as they are.
+ *
+ * `db`: NULL is fine and does nothing. No call may be running on it, and none may follow.
+ *
+ * Threads: any. In a forked child it frees the child's copy and leaves the parent's alone.
+ */
+void fencepost_close(struct fencepost_db *db);
+
+/**
+ * Makes the table "jobs" where it is missing, and checks its shape where it is not. Any number of times,
+ * from any number of programs at once.
+ *
+ * A file of another application gets the table added, and is switched to WAL unless
+ * FENCEPOST_OPEN_KEEP_JOURNAL_MODE was given; nothing else in it is touched.
+ *
+ * Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT, IO, FULL, READ_ONLY,
+ * OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+ *
+ * Threads: any number on one handle.
+ */
+fencepost_status fencepost_init_db(struct fencepost_db *db, struct fencepost_error *error);
+
+/**
+ * Adds a job: nobody's, claimable at once, with fence 0.
+ *
+ * `id`: UTF-8, not NULL, at most FENCEPOST_MAX_TEXT bytes; the empty string is an id like any other.
+ *
+ * Answers OK, EXISTS (the job is left as it is), INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO,
+ * FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+ *
+ * Threads: any number on one handle.
+ */
+fencepost_status fencepost_enqueue(struct fencepost_db *db, const char *id, struct fencepost_error *error);
+
+/**
+ * Reads a job as it is stored now, never from a cache.
+ *
+ * `id`: UTF-8, not NULL.
+ *
+ * `job`: not NULL. On OK a job that the caller frees with fencepost_job_free, otherwise NULL.
+ *
+ * Answers OK, NOT_FOUND, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO, OUT_OF_MEMORY,
+ * UNSUPPORTED, INTERNAL.
+ *
+ * Threads: any number on one handle.
+ */
+fencepost_status fencepost_state(struct fencepost_db *db,
+                                 const char *id,
+                                 struct fencepost_job **job,
+                                 struct fencepost_error *error);
+
+/**
+ * Frees a job of fencepost_state and its strings.
+ *
+ * `job`: NULL is fine and does nothing.
+ *
+ * Threads: any.
+ */
+void fencepost_job_free(struct fencepost_job *job);
+
+/**
+ * Takes the job for `owner` until `now + ttl`, when it is not complete and no lease on it is running
+ * (`until <= now`), and gives the new fence: one more than any before it.
+ *
+ * `id`, `owner`: UTF-8, not NULL, at most FENCEPOST_MAX_TEXT bytes each.
+ *
+ * `now`: seconds by the caller's clock, finite. All callers of a file must use clocks that agree.
+ *
+ * `ttl`: seconds, finite, above 0, and `now + ttl` must be finite and above `now`.
+ *
+ * `fence`: not NULL. On OK the fence, above 0, otherwise 0.
+ *
+ * Answers OK, NOT_FOUND, DONE, HELD, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO, FULL,
+ * READ_ONLY, OUT_OF_MEMORY, FENCE_EXHAUSTED, UNSUPPORTED, INTERNAL.
+ *
+ * Threads: any number on one handle.
+ */
+fencepost_status fencepost_claim(struct fencepost_db *db,
+                                 const char *id,
+                                 const char *owner,
+                                 double now,
+                                 double ttl,
+                                 int64_t *fence,
+                                 struct fencepost_error *error);
+
+/**
+ * Makes the lease run until `now + ttl`, when `owner` and `fence` hold the job and the lease is not over.
+ *
+ * Arguments as for fencepost_claim; `fence` is the one that the claim gave.
+ *
+ * Answers OK, NOT_FOUND, DONE, STALE, EXPIRED, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO,
+ * FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+ *
+ * Threads: any number on one handle.
+ */
+fencepost_status fencepost_renew(struct fencepost_db *db,
+                                 const char *id,
+                                 const char *owner,
+                                 int64_t fence,
+                                 double now,
+                                 double ttl,
+                                 struct fencepost_error *error);
+
+/**
+ * Stores the result and completes the job for ever, when `owner` and `fence` hold it and the lease is not
+ * over. Owner, until and fence stay as they are.
+ *
+ * `result`: UTF-8, at most FENCEPOST_MAX_TEXT bytes, or NULL for none (which is not the empty string).
+ *
+ * Other arguments as for fencepost_renew.
+ *
+ * Answers OK, NOT_FOUND, DONE, STALE, EXPIRED, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO,
+ * FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+ *
+ * Threads: any number on one handle.
+ */
+fencepost_status fencepost_complete(struct fencepost_db *db,
+                                    const char *id,
+                                    const char *owner,
+                                    int64_t fence,
+                                    double now,
+                                    const char *result,
+                                    struct fencepost_error *error);
+
+/**
+ * Gives the job back, when `owner` and `fence` hold it, its lease over or not: anyone can claim it at once.
+ * The fence stays, so the next claim's is higher.
+ *
+ * Arguments as for fencepost_renew.
+ *
+ * Answers OK, NOT_FOUND, DONE, STALE, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO, FULL,
+ * READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+ *
+ * Threads: any number on one handle.
+ */
+fencepost_status fencepost_release(struct fencepost_db *db,
+                                   const char *id,
+                                   const char *owner,
+                                   int64_t fence,
+                                   struct fencepost_error *error);
+
+/**
+ * Claims one job for many owners at the same time, a thread each (up to 64 at once): on a free job exactly
+ * one of them is granted a fence.
+ *
+ * `owners`: `count` strings as for fencepost_claim; the same one may stand there twice. NULL only when
+ * `count` is 0.
+ *
+ * `fences`: room for `count` numbers, in the owners' order: the fence of the one that was granted, 0 for
+ * the others. All 0 unless the answer is OK. NULL only when `count` is 0.
+ *
+ * Answers OK when one was granted, or `count` is 0; otherwise what fencepost_claim would have answered.
+ *
+ * Threads: any number on one handle. Its own have ended when it returns.
+ */
+fencepost_status fencepost_claim_many(struct fencepost_db *db,
+                                      const char *id,
+                                      const char *const *owners,
+                                      size_t count,
+                                      double now,
+                                      double ttl,
+                                      int64_t *fences,
+                                      struct fencepost_error *error);
+
+/**
+ * Seconds since 1970-01-01 00:00 UTC by the system's clock, for callers with no clock of their own. It may
+ * be set back while the program runs; that can end a lease early or late, and never lets a stale write in.
+ *
+ * Threads: any.
+ */
+double fencepost_now(void);
+
+/**
+ * The library's version, "MAJOR.MINOR.PATCH": compare it with the FENCEPOST_VERSION_* macros that the
+ * caller was compiled with. Static; never NULL; not to be freed.
+ *
+ * Threads: any.
+ */
+const char *fencepost_version(void);
+
+/**
+ * The name of a status, such as "FENCEPOST_STALE"; "FENCEPOST_UNKNOWN_STATUS" for a number that this
+ * version does not know. Static; never NULL; not to be freed.
+ *
+ * Threads: any.
+ */
+const char *fencepost_status_name(int32_t status);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* FENCEPOST_H */

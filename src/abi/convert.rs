@@ -1,0 +1,233 @@
+//! Between C's values and Rust's: borrowed in, written out, and the one place where an answer becomes a
+//! status.
+
+use std::ffi::{CString, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+
+use super::fencepost_db;
+use super::types::*;
+use crate::{Answer, Db, Durability, Error, ErrorKind, Job, MAX_TEXT, Options};
+
+/// The largest options struct that is believed, as openat2(2) has it with the size of a page.
+const MAX_OPTIONS_SIZE: usize = 4096;
+
+fn invalid(message: String) -> Error {
+    Error::new(ErrorKind::InvalidArgument, message)
+}
+
+/// Runs `body`, gives its value to `store`, and makes a status of the answer. A panic becomes INTERNAL.
+///
+/// # Safety
+///
+/// `error` is NULL or writable.
+pub(super) unsafe fn call<T>(
+    error: *mut fencepost_error,
+    body: impl FnOnce() -> Answer<T>,
+    store: impl FnOnce(T),
+) -> fencepost_status {
+    silence_panics();
+    let answer = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+        let what = panic
+            .downcast_ref::<&str>()
+            .map(|what| (*what).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_default();
+        Err(Error::new(ErrorKind::Internal, format!("a fault of fencepost, please report it: {what}")))
+    });
+    let (status, code, message) = match answer {
+        Ok(Ok(value)) => {
+            store(value);
+            (fencepost_status::FENCEPOST_OK, 0, String::new())
+        }
+        Ok(Err(refusal)) => (refusal.into(), 0, refusal.reason().to_owned()),
+        Err(failure) => (failure.kind().into(), failure.sqlite_code(), failure.message().to_owned()),
+    };
+    if !error.is_null() {
+        // SAFETY: not NULL, so writable by this function's contract.
+        unsafe { error.write(detail(code, &message)) };
+    }
+    status
+}
+
+/// The library's own copy of Rust's runtime would print a panic to the host's stderr.
+fn silence_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| std::panic::set_hook(Box::new(|_| ())));
+}
+
+fn detail(sqlite_code: i32, message: &str) -> fencepost_error {
+    let mut detail = fencepost_error { sqlite_code, reserved: [0; 3], message: [0; 496] };
+    let room = detail.message.len() - 1;
+    let cut = message.floor_char_boundary(room);
+    for (to, from) in detail.message.iter_mut().zip(message[..cut].bytes()) {
+        *to = from as c_char;
+    }
+    detail
+}
+
+/// Sets an out-parameter to its empty value.
+///
+/// # Safety
+///
+/// `out` is NULL or writable.
+pub(super) unsafe fn clear<T>(out: *mut T, empty: T) {
+    if !out.is_null() {
+        // SAFETY: not NULL, so writable by this function's contract.
+        unsafe { out.write(empty) };
+    }
+}
+
+/// Refuses a NULL out-parameter.
+pub(super) fn required<T>(out: *mut T, name: &str) -> Result<(), Error> {
+    if out.is_null() {
+        Err(invalid(format!("{name} is NULL; it must say where to put the answer")))
+    } else {
+        Ok(())
+    }
+}
+
+/// Borrows the handle.
+///
+/// # Safety
+///
+/// `db` is NULL or a live handle that outlives `'a`.
+pub(super) unsafe fn db_of<'a>(db: *mut fencepost_db) -> Result<&'a Db, Error> {
+    // SAFETY: NULL or live by this function's contract; only shared references are ever made of it.
+    match unsafe { db.as_ref() } {
+        Some(handle) => Ok(&handle.db),
+        None => Err(invalid("db is NULL; open it with fencepost_open".to_owned())),
+    }
+}
+
+/// Borrows a string.
+///
+/// # Safety
+///
+/// `pointer` is NULL or a NUL-terminated string that outlives `'a`.
+pub(super) unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a str, Error> {
+    // SAFETY: as this function's own contract.
+    unsafe { optional_text(pointer, name) }?.ok_or_else(|| invalid(format!("{name} is NULL; give a string")))
+}
+
+/// Borrows a string that may be NULL.
+///
+/// # Safety
+///
+/// `pointer` is NULL or a NUL-terminated string that outlives `'a`.
+pub(super) unsafe fn optional_text<'a>(pointer: *const c_char, name: &str) -> Result<Option<&'a str>, Error> {
+    if pointer.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: a NUL-terminated string; strnlen(3) reads no further than its NUL or MAX_TEXT + 1 bytes, and
+    // the slice is what it has read.
+    let bytes =
+        unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), libc::strnlen(pointer, MAX_TEXT + 1)) };
+    if bytes.len() > MAX_TEXT {
+        return Err(invalid(format!("{name} is longer than {MAX_TEXT} bytes; shorten it")));
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(Some(text)),
+        Err(bad) => Err(invalid(format!(
+            "{name} is not UTF-8: byte {} is wrong; encode it as UTF-8",
+            bad.valid_up_to()
+        ))),
+    }
+}
+
+/// Borrows an array of strings.
+///
+/// # Safety
+///
+/// `pointer` is NULL or `count` pointers, each NULL or a NUL-terminated string that outlives `'a`.
+pub(super) unsafe fn texts<'a>(
+    pointer: *const *const c_char,
+    count: usize,
+    name: &str,
+) -> Result<Vec<&'a str>, Error> {
+    if count > 0 && pointer.is_null() {
+        return Err(invalid(format!("{name} is NULL although count is {count}")));
+    }
+    // SAFETY: `count` readable pointers to strings by this function's contract.
+    (0..count).map(|index| unsafe { text(*pointer.add(index), &format!("{name}[{index}]")) }).collect()
+}
+
+/// Reads the caller's options, which may be shorter or longer than ours.
+///
+/// # Safety
+///
+/// `pointer` is NULL or points to a readable size, and to as many readable bytes as it says.
+pub(super) unsafe fn options_of(pointer: *const fencepost_options) -> Result<Options, Error> {
+    const KNOWN: usize = size_of::<fencepost_options>();
+    if pointer.is_null() {
+        return Ok(Options::default());
+    }
+    // SAFETY: the size is readable by this function's contract; nothing is asked of its alignment.
+    let size = unsafe { pointer.cast::<usize>().read_unaligned() };
+    if !(size_of::<usize>()..=MAX_OPTIONS_SIZE).contains(&size) {
+        return Err(invalid(format!("options.size is {size}; set it to sizeof(fencepost_options), {KNOWN}")));
+    }
+    // SAFETY: `size` readable bytes by this function's contract.
+    let given = unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), size) };
+    if given.iter().skip(KNOWN).any(|byte| *byte != 0) {
+        return Err(invalid(format!(
+            "options has non-zero fields beyond the {KNOWN} bytes that fencepost {} knows; load a newer one",
+            env!("CARGO_PKG_VERSION")
+        )));
+    }
+    let mut options = fencepost_options { size: 0, busy_timeout_ms: 0, durability: 0, flags: 0 };
+    // SAFETY: at most KNOWN bytes, from readable memory to a struct of KNOWN bytes in which every bit pattern
+    // is valid.
+    unsafe {
+        std::ptr::copy_nonoverlapping(
+            given.as_ptr(),
+            std::ptr::from_mut(&mut options).cast::<u8>(),
+            size.min(KNOWN),
+        );
+    }
+    checked(&options)
+}
+
+fn checked(options: &fencepost_options) -> Result<Options, Error> {
+    let durability = match options.durability {
+        FENCEPOST_DURABILITY_FULL => Durability::Full,
+        FENCEPOST_DURABILITY_NORMAL => Durability::Normal,
+        other => {
+            return Err(invalid(format!("options.durability is {other}; it must be 0 (FULL) or 1 (NORMAL)")));
+        }
+    };
+    let known = FENCEPOST_OPEN_EXISTING
+        | FENCEPOST_OPEN_READ_ONLY
+        | FENCEPOST_OPEN_KEEP_JOURNAL_MODE
+        | FENCEPOST_OPEN_ALLOW_NETWORK_FILESYSTEM;
+    if options.flags & !known != 0 {
+        return Err(invalid(format!("options.flags has unknown bits: {:#x}", options.flags & !known)));
+    }
+    let has = |flag| options.flags & flag != 0;
+    Ok(Options {
+        busy_timeout: match options.busy_timeout_ms {
+            0 => Options::default().busy_timeout,
+            given => std::time::Duration::from_millis(u64::try_from(given).unwrap_or(0)),
+        },
+        durability,
+        open_existing: has(FENCEPOST_OPEN_EXISTING),
+        read_only: has(FENCEPOST_OPEN_READ_ONLY),
+        keep_journal_mode: has(FENCEPOST_OPEN_KEEP_JOURNAL_MODE),
+        allow_network_filesystem: has(FENCEPOST_OPEN_ALLOW_NETWORK_FILESYSTEM),
+    })
+}
+
+impl From<Job> for fencepost_job {
+    fn from(job: Job) -> fencepost_job {
+        // The reader refuses stored text with an inner NUL, so nothing is lost here.
+        let raw = |text: String| CString::new(text).unwrap_or_default().into_raw().cast_const();
+        fencepost_job {
+            id: raw(job.id),
+            owner: job.owner.map_or(std::ptr::null(), raw),
+            until: job.until,
+            fence: job.fence,
+            result: job.result.map_or(std::ptr::null(), raw),
+            done: job.done,
+        }
+    }
+}

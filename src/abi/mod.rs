@@ -1,0 +1,366 @@
+//! The C ABI: pointers in, status out, nothing decided. The comments here are the header's.
+//!
+//! Every function borrows its arguments, hands them to [`Db`], and turns the answer into a status, in
+//! [`call`]. No panic leaves it.
+
+#![allow(unsafe_code)]
+#![allow(non_camel_case_types)]
+// The header's comments say what C callers must keep to; a second section for Rust would leak into it.
+#![allow(clippy::missing_safety_doc)]
+
+mod convert;
+mod types;
+
+use std::ffi::{CString, c_char};
+
+pub use types::*;
+
+use crate::{Db, clock};
+use convert::{call, clear, db_of, optional_text, options_of, required, text, texts};
+
+/// An open file: opaque, made by fencepost_open, ended by fencepost_close.
+pub struct fencepost_db {
+    db: Db,
+}
+
+/// Opens the database file at `path`, making an empty one when it is missing (see FENCEPOST_OPEN_EXISTING),
+/// and gives a handle on it.
+///
+/// `path`: UTF-8, not NULL. Symbolic links are followed. The empty path, ":memory:" and "file:" URIs are
+/// UNSUPPORTED, and so are network filesystems and files with several hard links (SQLite would give each
+/// name a write-ahead log of its own).
+///
+/// `options`: NULL for the defaults.
+///
+/// `db`: not NULL. On OK a handle that the caller ends with fencepost_close, otherwise NULL.
+///
+/// `error`: NULL, or where to put the details.
+///
+/// A file with a table "jobs" is switched to WAL unless FENCEPOST_OPEN_KEEP_JOURNAL_MODE says otherwise. A
+/// file without one is not changed before fencepost_init_db.
+///
+/// Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA (a table "jobs" of another
+/// shape), CORRUPT, IO, FULL, READ_ONLY (the file or its folder cannot be written and
+/// FENCEPOST_OPEN_READ_ONLY is not given), OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+///
+/// Threads: any, at any time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_open(
+    path: *const c_char,
+    options: *const fencepost_options,
+    db: *mut *mut fencepost_db,
+    error: *mut fencepost_error,
+) -> fencepost_status {
+    // SAFETY: the header asks that `db` is NULL or writable, and `path` and `options` as `text` and
+    // `options_of` need them; they outlive the call.
+    unsafe {
+        clear(db, std::ptr::null_mut());
+        call(
+            error,
+            || {
+                required(db, "db")?;
+                Ok(Ok(Db::open(text(path, "path")?, &options_of(options)?)?))
+            },
+            |opened| *db = Box::into_raw(Box::new(fencepost_db { db: opened })),
+        )
+    }
+}
+
+/// Ends a handle: closes the file and frees the memory. Leases stay as they are.
+///
+/// `db`: NULL is fine and does nothing. No call may be running on it, and none may follow.
+///
+/// Threads: any. In a forked child it frees the child's copy and leaves the parent's alone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_close(db: *mut fencepost_db) {
+    if db.is_null() {
+        return;
+    }
+    // SAFETY: the header asks for a handle of fencepost_open that no call uses, so it is a box of ours, and
+    // this is its only owner.
+    let _ = std::panic::catch_unwind(|| drop(unsafe { Box::from_raw(db) }));
+}
+
+/// Makes the table "jobs" where it is missing, and checks its shape where it is not. Any number of times,
+/// from any number of programs at once.
+///
+/// A file of another application gets the table added, and is switched to WAL unless
+/// FENCEPOST_OPEN_KEEP_JOURNAL_MODE was given; nothing else in it is touched.
+///
+/// Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT, IO, FULL, READ_ONLY,
+/// OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+///
+/// Threads: any number on one handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_init_db(
+    db: *mut fencepost_db,
+    error: *mut fencepost_error,
+) -> fencepost_status {
+    // SAFETY: the header asks for NULL or a live handle.
+    unsafe { call(error, || db_of(db)?.init_db().map(Ok), |()| ()) }
+}
+
+/// Adds a job: nobody's, claimable at once, with fence 0.
+///
+/// `id`: UTF-8, not NULL, at most FENCEPOST_MAX_TEXT bytes; the empty string is an id like any other.
+///
+/// Answers OK, EXISTS (the job is left as it is), INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO,
+/// FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+///
+/// Threads: any number on one handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_enqueue(
+    db: *mut fencepost_db,
+    id: *const c_char,
+    error: *mut fencepost_error,
+) -> fencepost_status {
+    // SAFETY: the header asks for NULL or a live handle, and for a string that outlives the call.
+    unsafe { call(error, || db_of(db)?.enqueue(text(id, "id")?), |()| ()) }
+}
+
+/// Reads a job as it is stored now, never from a cache.
+///
+/// `id`: UTF-8, not NULL.
+///
+/// `job`: not NULL. On OK a job that the caller frees with fencepost_job_free, otherwise NULL.
+///
+/// Answers OK, NOT_FOUND, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO, OUT_OF_MEMORY,
+/// UNSUPPORTED, INTERNAL.
+///
+/// Threads: any number on one handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_state(
+    db: *mut fencepost_db,
+    id: *const c_char,
+    job: *mut *mut fencepost_job,
+    error: *mut fencepost_error,
+) -> fencepost_status {
+    // SAFETY: the header asks for NULL or a live handle, a string that outlives the call, and `job` NULL or
+    // writable.
+    unsafe {
+        clear(job, std::ptr::null_mut());
+        call(
+            error,
+            || {
+                required(job, "job")?;
+                db_of(db)?.state(text(id, "id")?)
+            },
+            |read| *job = Box::into_raw(Box::new(fencepost_job::from(read))),
+        )
+    }
+}
+
+/// Frees a job of fencepost_state and its strings.
+///
+/// `job`: NULL is fine and does nothing.
+///
+/// Threads: any.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_job_free(job: *mut fencepost_job) {
+    if job.is_null() {
+        return;
+    }
+    // SAFETY: the header asks for a job of fencepost_state that was not freed, so it is a box of ours, and
+    // its strings came from CString::into_raw.
+    unsafe {
+        let job = Box::from_raw(job);
+        for string in [job.id, job.owner, job.result] {
+            if !string.is_null() {
+                drop(CString::from_raw(string.cast_mut()));
+            }
+        }
+    }
+}
+
+/// Takes the job for `owner` until `now + ttl`, when it is not complete and no lease on it is running
+/// (`until <= now`), and gives the new fence: one more than any before it.
+///
+/// `id`, `owner`: UTF-8, not NULL, at most FENCEPOST_MAX_TEXT bytes each.
+///
+/// `now`: seconds by the caller's clock, finite. All callers of a file must use clocks that agree.
+///
+/// `ttl`: seconds, finite, above 0, and `now + ttl` must be finite and above `now`.
+///
+/// `fence`: not NULL. On OK the fence, above 0, otherwise 0.
+///
+/// Answers OK, NOT_FOUND, DONE, HELD, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO, FULL,
+/// READ_ONLY, OUT_OF_MEMORY, FENCE_EXHAUSTED, UNSUPPORTED, INTERNAL.
+///
+/// Threads: any number on one handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_claim(
+    db: *mut fencepost_db,
+    id: *const c_char,
+    owner: *const c_char,
+    now: f64,
+    ttl: f64,
+    fence: *mut i64,
+    error: *mut fencepost_error,
+) -> fencepost_status {
+    // SAFETY: the header asks for NULL or a live handle, strings that outlive the call, and `fence` NULL or
+    // writable.
+    unsafe {
+        clear(fence, 0);
+        call(
+            error,
+            || {
+                required(fence, "fence")?;
+                db_of(db)?.claim(text(id, "id")?, text(owner, "owner")?, now, ttl)
+            },
+            |granted| *fence = granted,
+        )
+    }
+}
+
+/// Makes the lease run until `now + ttl`, when `owner` and `fence` hold the job and the lease is not over.
+///
+/// Arguments as for fencepost_claim; `fence` is the one that the claim gave.
+///
+/// Answers OK, NOT_FOUND, DONE, STALE, EXPIRED, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO,
+/// FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+///
+/// Threads: any number on one handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_renew(
+    db: *mut fencepost_db,
+    id: *const c_char,
+    owner: *const c_char,
+    fence: i64,
+    now: f64,
+    ttl: f64,
+    error: *mut fencepost_error,
+) -> fencepost_status {
+    // SAFETY: the header asks for NULL or a live handle, and strings that outlive the call.
+    unsafe {
+        call(error, || db_of(db)?.renew(text(id, "id")?, text(owner, "owner")?, fence, now, ttl), |()| ())
+    }
+}
+
+/// Stores the result and completes the job for ever, when `owner` and `fence` hold it and the lease is not
+/// over. Owner, until and fence stay as they are.
+///
+/// `result`: UTF-8, at most FENCEPOST_MAX_TEXT bytes, or NULL for none (which is not the empty string).
+///
+/// Other arguments as for fencepost_renew.
+///
+/// Answers OK, NOT_FOUND, DONE, STALE, EXPIRED, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO,
+/// FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+///
+/// Threads: any number on one handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_complete(
+    db: *mut fencepost_db,
+    id: *const c_char,
+    owner: *const c_char,
+    fence: i64,
+    now: f64,
+    result: *const c_char,
+    error: *mut fencepost_error,
+) -> fencepost_status {
+    // SAFETY: the header asks for NULL or a live handle, and strings that outlive the call.
+    unsafe {
+        call(
+            error,
+            || {
+                let result = optional_text(result, "result")?;
+                db_of(db)?.complete(text(id, "id")?, text(owner, "owner")?, fence, now, result)
+            },
+            |()| (),
+        )
+    }
+}
+
+/// Gives the job back, when `owner` and `fence` hold it, its lease over or not: anyone can claim it at once.
+/// The fence stays, so the next claim's is higher.
+///
+/// Arguments as for fencepost_renew.
+///
+/// Answers OK, NOT_FOUND, DONE, STALE, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO, FULL,
+/// READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+///
+/// Threads: any number on one handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_release(
+    db: *mut fencepost_db,
+    id: *const c_char,
+    owner: *const c_char,
+    fence: i64,
+    error: *mut fencepost_error,
+) -> fencepost_status {
+    // SAFETY: the header asks for NULL or a live handle, and strings that outlive the call.
+    unsafe { call(error, || db_of(db)?.release(text(id, "id")?, text(owner, "owner")?, fence), |()| ()) }
+}
+
+/// Claims one job for many owners at the same time, a thread each (up to 64 at once): on a free job exactly
+/// one of them is granted a fence.
+///
+/// `owners`: `count` strings as for fencepost_claim; the same one may stand there twice. NULL only when
+/// `count` is 0.
+///
+/// `fences`: room for `count` numbers, in the owners' order: the fence of the one that was granted, 0 for
+/// the others. All 0 unless the answer is OK. NULL only when `count` is 0.
+///
+/// Answers OK when one was granted, or `count` is 0; otherwise what fencepost_claim would have answered.
+///
+/// Threads: any number on one handle. Its own have ended when it returns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_claim_many(
+    db: *mut fencepost_db,
+    id: *const c_char,
+    owners: *const *const c_char,
+    count: usize,
+    now: f64,
+    ttl: f64,
+    fences: *mut i64,
+    error: *mut fencepost_error,
+) -> fencepost_status {
+    // SAFETY: the header asks for NULL or a live handle, `count` strings that outlive the call, and room for
+    // `count` numbers.
+    unsafe {
+        for index in 0..if fences.is_null() { 0 } else { count } {
+            *fences.add(index) = 0;
+        }
+        call(
+            error,
+            || {
+                if count > 0 {
+                    required(fences, "fences")?;
+                }
+                let owners = texts(owners, count, "owners")?;
+                db_of(db)?.claim_many(text(id, "id")?, &owners, now, ttl)
+            },
+            |granted| {
+                for (index, fence) in granted.into_iter().enumerate() {
+                    *fences.add(index) = fence.unwrap_or(0);
+                }
+            },
+        )
+    }
+}
+
+/// Seconds since 1970-01-01 00:00 UTC by the system's clock, for callers with no clock of their own. It may
+/// be set back while the program runs; that can end a lease early or late, and never lets a stale write in.
+///
+/// Threads: any.
+#[unsafe(no_mangle)]
+pub extern "C" fn fencepost_now() -> f64 {
+    clock::now()
+}
+
+/// The library's version, "MAJOR.MINOR.PATCH": compare it with the FENCEPOST_VERSION_* macros that the
+/// caller was compiled with. Static; never NULL; not to be freed.
+///
+/// Threads: any.
+#[unsafe(no_mangle)]
+pub extern "C" fn fencepost_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+/// The name of a status, such as "FENCEPOST_STALE"; "FENCEPOST_UNKNOWN_STATUS" for a number that this
+/// version does not know. Static; never NULL; not to be freed.
+///
+/// Threads: any.
+#[unsafe(no_mangle)]
+pub extern "C" fn fencepost_status_name(status: i32) -> *const c_char {
+    fencepost_status::name_of(status).as_ptr()
+}

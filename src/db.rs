@@ -1,0 +1,255 @@
+//! [`Db`]: one method per operation.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
+use std::thread;
+use std::time::Duration;
+
+use crate::error::{Answer, Error, ErrorKind};
+use crate::fork;
+use crate::rules::{Job, check_now, lease_end};
+use crate::sqlite::{File, Reader, Writer, neighbour, statements};
+
+/// The longest id, owner or result, in bytes: 16 MiB.
+pub const MAX_TEXT: usize = 16 << 20;
+
+/// How many threads `claim_many` starts at most.
+const MAX_THREADS: usize = 64;
+
+/// What an answer of success promises about a power cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// It was synced to the disk before it was given.
+    #[default]
+    Full,
+    /// A power cut (not a crash of the process) may undo the newest answers, and so hand out a fence twice.
+    Normal,
+}
+
+/// How to open a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How long a call waits for the file's locks; zero: not at all. 5 seconds by default.
+    pub busy_timeout: Duration,
+    /// What success promises.
+    pub durability: Durability,
+    /// Fail when the file is missing, instead of making it.
+    pub open_existing: bool,
+    /// Only read; the file must exist.
+    pub read_only: bool,
+    /// Leave the file's journal mode as it is instead of switching it to WAL.
+    pub keep_journal_mode: bool,
+    /// Open the file although its filesystem is a network's.
+    pub allow_network_filesystem: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            busy_timeout: Duration::from_secs(5),
+            durability: Durability::Full,
+            open_existing: false,
+            read_only: false,
+            keep_journal_mode: false,
+            allow_network_filesystem: false,
+        }
+    }
+}
+
+/// An open file. Any number of threads may use it at once, and after a fork it works on in both processes.
+///
+/// A program that also uses this build of SQLite itself (through rusqlite) should open its first `Db`
+/// before its first other connection, so that all of them take their locks in one way.
+pub struct Db {
+    /// None when it was opened to read only.
+    writer: Option<Writer>,
+    reader: Reader,
+}
+
+impl Db {
+    /// Opens the database file at `path`, making an empty one when it is missing.
+    ///
+    /// # Errors
+    ///
+    /// Every kind but FenceExhausted; the message says what to do.
+    pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Db, Error> {
+        neighbour::install()?;
+        fork::install();
+        let file = Arc::new(File::find(path.as_ref(), options)?);
+        if options.read_only {
+            return Ok(Db { writer: None, reader: Reader::open(&file)? });
+        }
+        let writer = Writer::open(&file)?;
+        let reader = Reader::beside(&file, writer.identity());
+        Ok(Db { writer: Some(writer), reader })
+    }
+
+    fn writer(&self) -> Result<&Writer, Error> {
+        self.writer.as_ref().ok_or_else(|| {
+            Error::new(ErrorKind::ReadOnly, "this handle was opened READ_ONLY; open another one to write")
+        })
+    }
+
+    /// Makes the table `jobs` where it is missing.
+    ///
+    /// # Errors
+    ///
+    /// Schema when there is a table `jobs` of another shape; ReadOnly; and what the file's state brings.
+    pub fn init_db(&self) -> Result<(), Error> {
+        self.writer()?.init()
+    }
+
+    /// Adds a job: nobody's, claimable at once, with fence 0. Refused: Exists.
+    ///
+    /// # Errors
+    ///
+    /// InvalidArgument, ReadOnly, Schema, Busy, and what the file's state brings; so in all that follow.
+    pub fn enqueue(&self, id: &str) -> Answer<()> {
+        check_text("id", id)?;
+        self.writer()?.write(|sql| statements::enqueue(sql, id))
+    }
+
+    /// Reads a job as it is stored now. Refused: NotFound.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::enqueue`].
+    pub fn state(&self, id: &str) -> Answer<Job> {
+        check_text("id", id)?;
+        self.reader.read(|sql| statements::state(sql, id))
+    }
+
+    /// Takes the job until `now + ttl` (seconds), when it is not complete and no lease on it is running, and
+    /// gives the new fence. Refused: NotFound, Done, Held.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::enqueue`], and FenceExhausted.
+    pub fn claim(&self, id: &str, owner: &str, now: f64, ttl: f64) -> Answer<i64> {
+        check_text("id", id)?;
+        check_text("owner", owner)?;
+        let until = lease_end(now, ttl)?;
+        self.writer()?.write(|sql| statements::claim(sql, id, owner, now, until))
+    }
+
+    /// Makes the lease run until `now + ttl`, when owner and fence hold the job and it is not over. Refused:
+    /// NotFound, Done, Stale, Expired.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::enqueue`].
+    pub fn renew(&self, id: &str, owner: &str, fence: i64, now: f64, ttl: f64) -> Answer<()> {
+        check_text("id", id)?;
+        check_text("owner", owner)?;
+        let until = lease_end(now, ttl)?;
+        self.writer()?.write(|sql| statements::renew(sql, id, owner, fence, now, until))
+    }
+
+    /// Stores the result and completes the job for ever, when owner and fence hold it and the lease is not
+    /// over. Refused: NotFound, Done, Stale, Expired.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::enqueue`].
+    pub fn complete(&self, id: &str, owner: &str, fence: i64, now: f64, result: Option<&str>) -> Answer<()> {
+        check_text("id", id)?;
+        check_text("owner", owner)?;
+        result.map_or(Ok(()), |result| check_text("result", result))?;
+        check_now(now)?;
+        self.writer()?.write(|sql| statements::complete(sql, id, owner, fence, now, result))
+    }
+
+    /// Gives the job back, when owner and fence hold it, its lease over or not. The fence stays. Refused:
+    /// NotFound, Done, Stale.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::enqueue`].
+    pub fn release(&self, id: &str, owner: &str, fence: i64) -> Answer<()> {
+        check_text("id", id)?;
+        check_text("owner", owner)?;
+        self.writer()?.write(|sql| statements::release(sql, id, owner, fence))
+    }
+
+    /// Claims one job for many owners at the same time, a thread each (up to 64 at once). The answers are in
+    /// the owners' order; on a free job exactly one of them is a fence. When none is granted, it is refused
+    /// as [`Db::claim`] would be.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::claim`], when none is granted.
+    pub fn claim_many(&self, id: &str, owners: &[&str], now: f64, ttl: f64) -> Answer<Vec<Option<i64>>> {
+        check_text("id", id)?;
+        owners.iter().try_for_each(|owner| check_text("owners", owner))?;
+        let until = lease_end(now, ttl)?;
+        let writer = self.writer()?;
+        if owners.is_empty() {
+            return Ok(Ok(Vec::new()));
+        }
+        let claim = |owner: &str| writer.write(|sql| statements::claim(sql, id, owner, now, until));
+        let answers = all_at_once(owners, claim);
+
+        let granted: Vec<_> =
+            answers.iter().map(|answer| answer.as_ref().ok().and_then(|a| a.ok())).collect();
+        if granted.iter().any(Option::is_some) {
+            return Ok(Ok(granted));
+        }
+        // Nobody was granted: an error says more than a refusal, and the first says it for all.
+        let mut refused = None;
+        for answer in answers {
+            refused = refused.or(Some(answer?.map(|_| Vec::new())));
+        }
+        Ok(refused.unwrap_or_else(|| Ok(Vec::new())))
+    }
+}
+
+/// Calls `claim` for every owner, each in a thread of its own as far as [`MAX_THREADS`] allows; the threads
+/// then take the rest in turn. Owners for whom the system gives no thread are served by this one.
+fn all_at_once(owners: &[&str], claim: impl Fn(&str) -> Answer<i64> + Sync) -> Vec<Answer<i64>> {
+    let own = owners.len().min(MAX_THREADS);
+    let rest = AtomicUsize::new(own);
+    let take = |first: usize| {
+        let mut answers = Vec::new();
+        let mut index = first;
+        while let Some(owner) = owners.get(index) {
+            answers.push((index, claim(owner)));
+            index = rest.fetch_add(1, Ordering::Relaxed);
+        }
+        answers
+    };
+    let gate = RwLock::new(());
+    let mut answers = thread::scope(|scope| {
+        let closed = gate.write();
+        let started: Vec<_> = (0..own)
+            .map_while(|index| {
+                let (gate, take) = (&gate, &take);
+                thread::Builder::new()
+                    .spawn_scoped(scope, move || {
+                        drop(gate.read());
+                        take(index)
+                    })
+                    .ok()
+            })
+            .collect();
+        drop(closed);
+        let mut answers: Vec<_> = (started.len()..own).flat_map(take).collect();
+        for thread in started {
+            answers.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        answers
+    });
+    answers.sort_unstable_by_key(|(index, _)| *index);
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+fn check_text(name: &str, text: &str) -> Result<(), Error> {
+    let why = if text.len() > MAX_TEXT {
+        format!("is longer than {MAX_TEXT} bytes; shorten it")
+    } else if text.contains('\0') {
+        "has an inner NUL, which C callers could not read".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::InvalidArgument, format!("{name} {why}")))
+}

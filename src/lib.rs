@@ -1,0 +1,56 @@
+//! Ownership leases with rising fencing tokens in one SQLite file.
+//!
+//! A worker claims a job for some seconds and gets a **fence**, a number that rises with every grant. Renew,
+//! complete and release name it, and each checks owner and fence in the transaction that would store its
+//! change: a worker that stalled past its lease is told [`Refusal::Stale`], and the result of the one that
+//! took over stands.
+//!
+//! ```
+//! # fn main() -> Result<(), fencepost::Error> {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("jobs.db");
+//! use fencepost::{Db, Options, Refusal};
+//!
+//! let db = Db::open(&path, &Options::default())?;
+//! db.init_db()?;
+//! db.enqueue("report-7")?.unwrap();
+//!
+//! let stalled = db.claim("report-7", "A", 100.0, 10.0)?.unwrap();
+//! let fence = db.claim("report-7", "B", 110.0, 10.0)?.unwrap(); // at now == until the lease is over
+//! db.complete("report-7", "B", fence, 111.0, Some("B's result"))?.unwrap();
+//!
+//! let late = db.complete("report-7", "A", stalled, 112.0, Some("A's result"))?;
+//! assert_eq!(late, Err(Refusal::Done));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The map of the crate
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `abi` | the C ABI: pointers in, status out |
+//! | `db` | [`Db`]: one method per operation |
+//! | `rules` | what an operation may do to a row: pure |
+//! | `error` | [`Refusal`] and [`Error`] |
+//! | `sqlite` | all that knows SQLite: files, schema, statements, writer, reader, the locks |
+//! | `turn` | who may be inside SQLite: one at a time per file, nobody during a fork |
+//! | `fork` | what happens to open handles when the process forks |
+//! | `clock` | the system clock |
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("fencepost needs Linux: it gives SQLite open-file-description locks (fcntl_locking(2))");
+
+pub mod abi;
+mod clock;
+mod db;
+mod error;
+mod fork;
+mod rules;
+mod sqlite;
+mod turn;
+
+pub use clock::now;
+pub use db::{Db, Durability, MAX_TEXT, Options};
+pub use error::{Answer, Error, ErrorKind, Refusal};
+pub use rules::Job;

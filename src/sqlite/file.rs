@@ -1,0 +1,170 @@
+//! Which file a path means, and whether it may be opened.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::sys::statfs::{FsType, statfs};
+use nix::unistd::{AccessFlags, faccessat};
+
+use crate::db::Options;
+use crate::error::{Error, ErrorKind};
+
+/// Device and inode.
+pub(crate) type Identity = (u64, u64);
+
+/// A database file, by its path without symbolic links.
+pub(crate) struct File {
+    pub(crate) path: PathBuf,
+    pub(crate) options: Options,
+}
+
+impl File {
+    /// Finds the file, and refuses what must not be opened. Opens nothing.
+    pub(crate) fn find(path: &Path, options: &Options) -> Result<File, Error> {
+        refuse_names(path)?;
+        let found = match path.metadata() {
+            Ok(metadata) => {
+                if !metadata.is_file() {
+                    return Err(cannot_open(
+                        path,
+                        "it is not a regular file; give the path of a database file",
+                    ));
+                }
+                if metadata.nlink() > 1 {
+                    return Err(Error::new(
+                        ErrorKind::Unsupported,
+                        format!(
+                            "{}: the file has {} hard links; SQLite would give each name a write-ahead log of its \
+                             own. Remove the other names, or make them symbolic links",
+                            path.display(),
+                            metadata.nlink()
+                        ),
+                    ));
+                }
+                path.canonicalize().map_err(|error| cannot_open(path, &error.to_string()))?
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => missing(path, options)?,
+            Err(error) => {
+                return Err(cannot_open(path, &format!("{error}; look at the path and its rights")));
+            }
+        };
+        let file = File { path: found, options: *options };
+        if !options.allow_network_filesystem {
+            file.refuse_network_filesystem()?;
+        }
+        Ok(file)
+    }
+
+    /// The folder that the file and SQLite's side files are in.
+    fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("/"))
+    }
+
+    fn refuse_network_filesystem(&self) -> Result<(), Error> {
+        let status = statfs(self.folder())
+            .map_err(|error| cannot_open(&self.path, &format!("statfs of its folder: {error}")))?;
+        match network_filesystem(status.filesystem_type()) {
+            None => Ok(()),
+            Some(name) => Err(self.error(
+                ErrorKind::Unsupported,
+                format!(
+                    "it is on a network filesystem ({name}), where locks cannot be relied on; put it on a local \
+                     disk, or pass ALLOW_NETWORK_FILESYSTEM at your own risk"
+                ),
+            )),
+        }
+    }
+
+    /// What the path names now.
+    pub(crate) fn identity(&self) -> Option<Identity> {
+        self.path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
+    }
+
+    /// Whether this process may make files in the folder, as SQLite must.
+    pub(crate) fn folder_is_writable(&self) -> bool {
+        faccessat(AT_FDCWD, self.folder(), AccessFlags::W_OK | AccessFlags::X_OK, AtFlags::AT_EACCESS).is_ok()
+    }
+
+    /// An error about this file.
+    pub(crate) fn error(&self, kind: ErrorKind, message: impl std::fmt::Display) -> Error {
+        Error::new(kind, format!("{}: {message}", self.path.display()))
+    }
+}
+
+fn cannot_open(path: &Path, why: &str) -> Error {
+    Error::new(ErrorKind::CannotOpen, format!("{}: cannot be opened: {why}", path.display()))
+}
+
+fn refuse_names(path: &Path) -> Result<(), Error> {
+    let name = path.as_os_str().as_encoded_bytes();
+    if name.contains(&0) {
+        return Err(Error::new(ErrorKind::InvalidArgument, "path has an inner NUL"));
+    }
+    let why = if name.is_empty() {
+        "the empty path would be a database that is deleted on close"
+    } else if name == b":memory:" {
+        "a database in memory is shared with no other program"
+    } else if name.starts_with(b"file:") {
+        "URIs can switch off SQLite's locks"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(
+        ErrorKind::Unsupported,
+        format!("path {:?}: {why}; give the path of a file", path.display().to_string()),
+    ))
+}
+
+/// Where a file that is not there would be made.
+fn missing(path: &Path, options: &Options) -> Result<PathBuf, Error> {
+    if options.open_existing || options.read_only {
+        return Err(cannot_open(path, "there is no such file, and the options say not to make it"));
+    }
+    if path.is_symlink() {
+        return Err(cannot_open(
+            path,
+            "it is a symbolic link to a file that is not there; make the file first",
+        ));
+    }
+    // `Path` overlooks a slash at the end.
+    let name = path.file_name().filter(|_| !path.as_os_str().as_encoded_bytes().ends_with(b"/"));
+    let Some(name) = name else {
+        return Err(cannot_open(path, "it names a folder; give the path of a file"));
+    };
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let folder = folder
+        .canonicalize()
+        .map_err(|error| cannot_open(path, &format!("its folder: {error}; make the folder first")))?;
+    Ok(folder.join(name))
+}
+
+/// The name of a filesystem whose locks are another machine's affair, by its magic number (statfs(2)).
+fn network_filesystem(kind: FsType) -> Option<&'static str> {
+    // The type of the number differs between C libraries; the numbers have 32 bits.
+    Some(match kind.0 as u32 {
+        0x6969 => "NFS",
+        0x517b => "SMB",
+        0xff53_4d42 => "CIFS",
+        0xfe53_4d42 => "SMB2",
+        0x0102_1997 => "9p",
+        0x6573_5546 => "FUSE",
+        0x5346_414f | 0x6b41_4653 => "AFS",
+        0x7375_7245 => "Coda",
+        0x564c => "NCP",
+        0x00c3_6400 => "Ceph",
+        0x0bd0_0bd0 => "Lustre",
+        0x4750_4653 => "GPFS",
+        0x7461_636f => "OCFS2",
+        0x0116_1970 => "GFS2",
+        0x786f_4256 => "vboxsf",
+        0xaad7_aaea => "PanFS",
+        0x1983_0326 => "BeeGFS",
+        0x2003_0528 => "OrangeFS",
+        _ => return None,
+    })
+}

@@ -1,0 +1,26 @@
+//! All that knows SQLite.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `file` | which file a path means, and whether it may be opened |
+//! | `connection` | one connection, its turns, its reopening, and the retry while the file is locked |
+//! | `writer` | a change: one BEGIN IMMEDIATE |
+//! | `reader` | a look: a read transaction on a connection of its own |
+//! | `schema` | the table `jobs`: made, and its shape checked |
+//! | `statements` | the SQL of each operation |
+//! | `failure` | SQLite's result codes as errors |
+//! | `neighbour` | the locks, and the only calls into SQLite that rusqlite does not make |
+
+mod connection;
+mod failure;
+mod file;
+pub(crate) mod neighbour;
+mod reader;
+mod schema;
+pub(crate) mod statements;
+mod writer;
+
+pub(crate) use connection::close_all_connections;
+pub(crate) use file::File;
+pub(crate) use reader::Reader;
+pub(crate) use writer::Writer;

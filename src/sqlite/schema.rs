@@ -1,0 +1,188 @@
+//! The table `jobs`: made where it is missing, and its shape checked where it is not.
+
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::error::{Error, ErrorKind};
+
+const CREATE: &str = "CREATE TABLE jobs(
+    id TEXT PRIMARY KEY,
+    owner TEXT,
+    until REAL NOT NULL DEFAULT 0,
+    fence INTEGER NOT NULL DEFAULT 0,
+    result TEXT,
+    done INTEGER NOT NULL DEFAULT 0)";
+
+/// Name, type, whether NOT NULL DEFAULT 0.
+const COLUMNS: [(&str, &str, bool); 6] = [
+    ("id", "TEXT", false),
+    ("owner", "TEXT", false),
+    ("until", "REAL", true),
+    ("fence", "INTEGER", true),
+    ("result", "TEXT", false),
+    ("done", "INTEGER", true),
+];
+
+/// Whether there is a table `jobs` of our shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Jobs {
+    Missing,
+    Ours,
+}
+
+/// Changes whenever any program changes the file's schema.
+pub(super) fn version(connection: &Connection) -> Result<i64, Error> {
+    Ok(connection.prepare_cached("PRAGMA main.schema_version")?.query_row([], |row| row.get(0))?)
+}
+
+/// Looks for the table; one of another shape is an error.
+pub(super) fn look(connection: &Connection) -> Result<Jobs, Error> {
+    let kind: Option<String> = connection
+        .prepare_cached("SELECT type FROM main.sqlite_schema WHERE name = 'jobs' COLLATE NOCASE AND type IN ('table', 'view')")?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    match kind.as_deref() {
+        None => return Ok(Jobs::Missing),
+        Some("table") => {}
+        Some(_) => return Err(other_shape("it is a view")),
+    }
+    let mut ours = 0;
+    let mut columns = connection.prepare_cached(
+        "SELECT name, upper(type), \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo('jobs', 'main')",
+    )?;
+    let mut rows = columns.query([])?;
+    while let Some(row) = rows.next()? {
+        let name: String = row.get(0)?;
+        let kind: String = row.get(1)?;
+        let not_null: bool = row.get(2)?;
+        let default: Option<String> = row.get(3)?;
+        let key_place: i64 = row.get(4)?;
+        let hidden: i64 = row.get(5)?;
+
+        let lower = name.to_ascii_lowercase();
+        match COLUMNS.iter().find(|(known, ..)| *known == lower) {
+            Some(&(known, known_kind, zero)) => {
+                ours += 1;
+                if kind != known_kind {
+                    return Err(other_shape(&format!("column {name} has type {kind:?}, not {known_kind}")));
+                }
+                if key_place != i64::from(known == "id") {
+                    return Err(other_shape("its primary key is not id alone"));
+                }
+                if hidden != 0 {
+                    return Err(other_shape(&format!("column {name} is generated or hidden")));
+                }
+                // NOT NULL on id asks for what is so anyway; on the others it would refuse NULL.
+                if not_null != zero && known != "id" {
+                    return Err(other_shape(&format!(
+                        "column {name} must {}be NOT NULL",
+                        if zero { "" } else { "not " }
+                    )));
+                }
+                let default_is_right = if zero {
+                    default.as_deref().is_some_and(is_zero)
+                } else {
+                    default.is_none_or(|d| d.eq_ignore_ascii_case("null"))
+                };
+                if !default_is_right {
+                    return Err(other_shape(&format!("column {name} has another default")));
+                }
+            }
+            None if not_null && default.is_none() && hidden == 0 => {
+                return Err(other_shape(&format!(
+                    "column {name} is NOT NULL without a default, so no job can be added"
+                )));
+            }
+            None => {}
+        }
+    }
+    if ours != COLUMNS.len() {
+        return Err(other_shape("it lacks a column of id, owner, until, fence, result, done"));
+    }
+    if key_collation(connection)?.is_none_or(|collation| !collation.eq_ignore_ascii_case("BINARY")) {
+        return Err(other_shape("its key does not compare ids byte by byte"));
+    }
+    Ok(Jobs::Ours)
+}
+
+/// How the primary key tells ids apart.
+fn key_collation(connection: &Connection) -> Result<Option<String>, Error> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT x.coll FROM pragma_index_list('jobs', 'main') AS l, pragma_index_xinfo(l.name, 'main') AS x
+             WHERE l.origin = 'pk' AND x.name = 'id' COLLATE NOCASE AND x.key",
+        )?
+        .query_row([], |row| row.get(0))
+        .optional()?)
+}
+
+fn is_zero(default: &str) -> bool {
+    default.trim_matches(['(', ')', ' ', '\'']).parse::<f64>() == Ok(0.0)
+}
+
+/// Makes the table.
+pub(super) fn create(connection: &Connection) -> Result<(), Error> {
+    Ok(connection.execute_batch(CREATE)?)
+}
+
+pub(super) fn missing() -> Error {
+    Error::new(ErrorKind::Schema, "there is no table jobs; call init_db first")
+}
+
+fn other_shape(why: &str) -> Error {
+    Error::new(
+        ErrorKind::Schema,
+        format!("the table jobs has another shape than fencepost's: {why}; use another file"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(sql: &str) -> Result<Jobs, Error> {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(sql).unwrap();
+        look(&connection)
+    }
+
+    #[test]
+    fn what_create_makes_is_ours() {
+        assert_eq!(shape("").unwrap(), Jobs::Missing);
+        assert_eq!(shape(CREATE).unwrap(), Jobs::Ours);
+    }
+
+    #[test]
+    fn spelling_order_and_added_columns_do_not_matter() {
+        for sql in [
+            "CREATE TABLE Jobs(id text NOT NULL PRIMARY KEY, Owner text, until real NOT NULL DEFAULT 0.0, fence integer NOT NULL DEFAULT (0), result text DEFAULT NULL, done integer NOT NULL DEFAULT 0)",
+            "CREATE TABLE jobs(done INTEGER NOT NULL DEFAULT 0, owner TEXT, id TEXT, until REAL NOT NULL DEFAULT 0, fence INTEGER NOT NULL DEFAULT 0, result TEXT, PRIMARY KEY(id)) WITHOUT ROWID",
+            "CREATE TABLE jobs(id TEXT PRIMARY KEY, owner TEXT, until REAL NOT NULL DEFAULT 0, fence INTEGER NOT NULL DEFAULT 0, result TEXT, done INTEGER NOT NULL DEFAULT 0, note TEXT, tries INTEGER NOT NULL DEFAULT 3, twice INTEGER AS (tries * 2)) STRICT",
+        ] {
+            assert_eq!(shape(sql).unwrap(), Jobs::Ours, "{sql}");
+        }
+    }
+
+    #[test]
+    fn another_shape_is_refused() {
+        for sql in [
+            "CREATE TABLE jobs(x)",
+            "CREATE VIEW jobs AS SELECT 1 AS id",
+            &CREATE.replace("until REAL", "until TEXT"),
+            &CREATE.replace("id TEXT PRIMARY KEY", "id INTEGER PRIMARY KEY"),
+            &CREATE.replace("id TEXT PRIMARY KEY", "id TEXT PRIMARY KEY COLLATE NOCASE"),
+            &CREATE.replace("id TEXT PRIMARY KEY", "id TEXT UNIQUE"),
+            &CREATE.replace("owner TEXT,", "owner TEXT NOT NULL,"),
+            &CREATE.replace("owner TEXT,", "owner TEXT DEFAULT 'me',"),
+            &CREATE.replace("fence INTEGER NOT NULL DEFAULT 0", "fence INTEGER NOT NULL DEFAULT 1"),
+            &CREATE.replace("fence INTEGER NOT NULL DEFAULT 0", "fence INTEGER DEFAULT 0"),
+            &CREATE.replace("result TEXT,", ""),
+            &CREATE.replace("result TEXT,", "result TEXT, added TEXT NOT NULL,"),
+            &CREATE
+                .replace("id TEXT PRIMARY KEY", "id TEXT")
+                .replace("DEFAULT 0)", "DEFAULT 0, PRIMARY KEY(id, owner))"),
+            &CREATE.replace("result TEXT,", "result TEXT AS (owner),"),
+        ] {
+            assert_eq!(shape(sql).expect_err(sql).kind(), ErrorKind::Schema, "{sql}");
+        }
+    }
+}
