@@ -150,3 +150,157 @@ fn shown(id: &str) -> String {
     let cut = id.floor_char_boundary(80);
     format!("{:?}{}", &id[..cut], if cut < id.len() { "..." } else { "" })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::schema;
+    use proptest::prelude::*;
+
+    /// A table with this row alone, or none.
+    fn table(row: Option<&Job>) -> Connection {
+        let sql = Connection::open_in_memory().unwrap();
+        schema::create(&sql).unwrap();
+        if let Some(job) = row {
+            let values = params![job.id, job.owner, job.until, job.fence, job.result, job.done];
+            sql.execute("INSERT INTO jobs VALUES (?1, ?2, ?3, ?4, ?5, ?6)", values).unwrap();
+        }
+        sql
+    }
+
+    fn times() -> impl Strategy<Value = f64> {
+        prop_oneof![
+            // Around one moment, so that most rows and requests meet at it.
+            prop::sample::select(vec![10.0f64.next_down(), 10.0, 10.0f64.next_up()]),
+            prop::sample::select(vec![0.0, -1.0, 5e-324, 1e300, -1e300, 20.0]),
+        ]
+    }
+
+    fn fences() -> impl Strategy<Value = i64> {
+        prop::sample::select(&[0, 1, 2, 3, i64::MAX - 1, i64::MAX][..])
+    }
+
+    fn owners() -> impl Strategy<Value = String> {
+        prop::sample::select(&["A", "a", "B", ""][..]).prop_map(str::to_owned)
+    }
+
+    prop_compose! {
+        fn rows()(
+            there in prop::bool::weighted(0.9),
+            owner in prop::option::of(owners()),
+            until in times(),
+            fence in fences(),
+            result in prop::option::of(owners()),
+            done in prop::bool::weighted(0.2),
+        ) -> Option<Job> {
+            there.then_some(Job { id: "x".to_owned(), owner, until, fence, result, done })
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// What each rule says is what its SQL does, and a refusal leaves the row as it was.
+        #[test]
+        fn the_sql_and_the_rules_agree(
+            row in rows(),
+            owner in owners(),
+            fence in prop_oneof![4 => fences(), 1 => prop::sample::select(vec![-1, i64::MIN])],
+            now in times(),
+            result in prop::option::of(owners()),
+        ) {
+            let before = row.as_ref();
+            let until = now + 7.0;
+            let read_back = |sql: &Connection| read(sql, "x").unwrap();
+
+            let sql = table(before);
+            let expected = match rules::claim(before, now) {
+                Ok(fence) => {
+                    prop_assert_eq!(claim(&sql, "x", &owner, now, until).unwrap(), Ok(fence));
+                    before.map(|job| Job { owner: Some(owner.clone()), until, fence, ..job.clone() })
+                }
+                Err(NoClaim::Refused(refusal)) => {
+                    prop_assert_eq!(claim(&sql, "x", &owner, now, until).unwrap(), Err(refusal));
+                    row.clone()
+                }
+                Err(NoClaim::FenceExhausted) => {
+                    let error = claim(&sql, "x", &owner, now, until).unwrap_err();
+                    prop_assert_eq!(error.kind(), ErrorKind::FenceExhausted);
+                    row.clone()
+                }
+            };
+            prop_assert_eq!(read_back(&sql), expected);
+
+            let may_hold = rules::hold(before, &owner, fence, now);
+
+            let sql = table(before);
+            prop_assert_eq!(renew(&sql, "x", &owner, fence, now, until).unwrap(), may_hold);
+            let renewed = before.map(|job| Job { until, ..job.clone() });
+            prop_assert_eq!(read_back(&sql), if may_hold.is_ok() { renewed } else { row.clone() });
+
+            let sql = table(before);
+            prop_assert_eq!(complete(&sql, "x", &owner, fence, now, result.as_deref()).unwrap(), may_hold);
+            let completed = before.map(|job| Job { result, done: true, ..job.clone() });
+            prop_assert_eq!(read_back(&sql), if may_hold.is_ok() { completed } else { row.clone() });
+
+            let may_release = rules::release(before, &owner, fence);
+            let sql = table(before);
+            prop_assert_eq!(release(&sql, "x", &owner, fence).unwrap(), may_release);
+            let released = before.map(|job| Job { owner: None, until: 0.0, ..job.clone() });
+            prop_assert_eq!(read_back(&sql), if may_release.is_ok() { released } else { row.clone() });
+        }
+    }
+
+    /// SQLite lets other programs store any type. Such a row is never granted, changed or read as if it were
+    /// right.
+    #[test]
+    fn a_row_of_wrong_types_is_corrupt() {
+        for broken in [
+            "until = 'late'",
+            "until = x'00'",
+            "fence = 1.5",
+            "fence = 'one'",
+            "fence = -1",
+            "done = 2",
+            "done = 'no'",
+            "owner = x'41'",
+            "owner = CAST(x'ff' AS TEXT)",
+            "owner = 'A' || char(0)",
+            "result = x'41'",
+        ] {
+            let row = Job {
+                id: "x".into(),
+                owner: Some("A".into()),
+                until: 10.0,
+                fence: 1,
+                result: None,
+                done: false,
+            };
+            let sql = table(Some(&row));
+            sql.execute_batch(&format!("UPDATE jobs SET {broken}")).unwrap();
+            let whole = |sql: &Connection| -> String {
+                sql.query_row("SELECT hex(quote(owner) || quote(until) || quote(fence) || quote(result) || quote(done)) FROM jobs", [], |row| row.get(0)).unwrap()
+            };
+            let before = whole(&sql);
+            let answers = [
+                state(&sql, "x").map(|_| ()),
+                claim(&sql, "x", "B", 5.0, 15.0).map(|_| ()),
+                renew(&sql, "x", "B", 1, 5.0, 15.0).map(|_| ()),
+                complete(&sql, "x", "B", 1, 5.0, None).map(|_| ()),
+                release(&sql, "x", "B", 1).map(|_| ()),
+            ];
+            for answer in answers {
+                assert_eq!(answer.expect_err(broken).kind(), ErrorKind::Corrupt, "{broken}");
+            }
+            assert_eq!(whole(&sql), before, "{broken}");
+        }
+    }
+
+    #[test]
+    fn a_trigger_that_swallows_a_change_is_an_error_and_no_success() {
+        let row = Job { id: "x".into(), owner: None, until: 0.0, fence: 1, result: None, done: false };
+        let sql = table(Some(&row));
+        sql.execute_batch("CREATE TRIGGER t BEFORE UPDATE ON jobs BEGIN SELECT RAISE(IGNORE); END").unwrap();
+        assert_eq!(claim(&sql, "x", "A", 5.0, 15.0).unwrap_err().kind(), ErrorKind::Schema);
+    }
+}
