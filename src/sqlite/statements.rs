@@ -270,7 +270,7 @@ mod tests {
         ] {
             let row = Job {
                 id: "x".into(),
-                owner: Some("A".into()),
+                owner: Some("B".into()),
                 until: 10.0,
                 fence: 1,
                 result: None,
@@ -284,7 +284,7 @@ mod tests {
             let before = whole(&sql);
             let answers = [
                 state(&sql, "x").map(|_| ()),
-                claim(&sql, "x", "B", 5.0, 15.0).map(|_| ()),
+                claim(&sql, "x", "A", 5.0, 15.0).map(|_| ()),
                 renew(&sql, "x", "B", 1, 5.0, 15.0).map(|_| ()),
                 complete(&sql, "x", "B", 1, 5.0, None).map(|_| ()),
                 release(&sql, "x", "B", 1).map(|_| ()),
