@@ -30,7 +30,8 @@ const COMPLETE: &str = "UPDATE main.jobs SET result = ?5, done = 1
     AND typeof(until) = 'real'";
 
 const RELEASE: &str = "UPDATE main.jobs SET owner = NULL, until = 0
-    WHERE id = ?1 AND done = 0 AND owner = ?2 COLLATE BINARY AND fence = ?3";
+    WHERE id = ?1 AND done = 0 AND owner = ?2 COLLATE BINARY AND fence = ?3
+    AND typeof(until) = 'real'";
 
 pub(crate) fn enqueue(sql: &Connection, id: &str) -> Answer<()> {
     let added = sql.prepare_cached(ENQUEUE)?.execute([id])?;
@@ -266,7 +267,6 @@ mod tests {
             "owner = x'41'",
             "owner = CAST(x'ff' AS TEXT)",
             "owner = 'A' || char(0)",
-            "result = x'41'",
         ] {
             let row = Job {
                 id: "x".into(),
@@ -294,6 +294,16 @@ mod tests {
             }
             assert_eq!(whole(&sql), before, "{broken}");
         }
+    }
+
+    /// A result is not looked at before it is replaced, only when it is read.
+    #[test]
+    fn a_result_of_a_wrong_type_is_corrupt_when_it_is_read() {
+        let sql = table(None);
+        sql.execute_batch("INSERT INTO jobs VALUES ('x', 'B', 10, 1, x'41', 0)").unwrap();
+        assert_eq!(state(&sql, "x").unwrap_err().kind(), ErrorKind::Corrupt);
+        assert_eq!(complete(&sql, "x", "B", 1, 5.0, Some("right")).unwrap(), Ok(()));
+        assert_eq!(state(&sql, "x").unwrap().unwrap().result.as_deref(), Some("right"));
     }
 
     #[test]
