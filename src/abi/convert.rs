@@ -231,3 +231,50 @@ impl From<Job> for fencepost_job {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CStr;
+
+    fn called(body: impl FnOnce() -> Answer<()>) -> (fencepost_status, i32, String) {
+        let mut error = detail(99, "left from an earlier call");
+        // SAFETY: `error` is writable.
+        let status = unsafe { call(&raw mut error, body, |()| ()) };
+        // SAFETY: `call` has written a NUL-terminated message.
+        let message = unsafe { CStr::from_ptr(error.message.as_ptr()) };
+        (status, error.sqlite_code, message.to_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn a_panic_becomes_internal_and_says_what() {
+        for times in [1, 2] {
+            let (status, _, message) =
+                called(|| if times == 1 { panic!("it broke") } else { panic!("it broke {times} times") });
+            assert_eq!(status, fencepost_status::FENCEPOST_INTERNAL);
+            assert!(message.contains("it broke"), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_error_is_written_by_every_call() {
+        assert_eq!(called(|| Ok(Ok(()))), (fencepost_status::FENCEPOST_OK, 0, String::new()));
+        let (status, code, message) = called(|| Ok(Err(crate::Refusal::Held)));
+        assert_eq!((status, code), (fencepost_status::FENCEPOST_HELD, 0));
+        assert!(!message.is_empty());
+        let failed = Error::new(ErrorKind::Busy, "locked").with_sqlite_code(5);
+        assert_eq!(called(|| Err(failed)), (fencepost_status::FENCEPOST_BUSY, 5, "locked".to_owned()));
+    }
+
+    #[test]
+    fn a_long_message_is_cut_at_a_character() {
+        let (_, _, message) = called(|| Err(invalid("x".to_owned() + &"가".repeat(400))));
+        assert_eq!(message, "x".to_owned() + &"가".repeat(164));
+    }
+
+    #[test]
+    fn the_version_macros_are_the_crates_version() {
+        let macros = [FENCEPOST_VERSION_MAJOR, FENCEPOST_VERSION_MINOR, FENCEPOST_VERSION_PATCH];
+        assert_eq!(macros.map(|part| part.to_string()).join("."), env!("CARGO_PKG_VERSION"));
+    }
+}
