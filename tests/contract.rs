@@ -1,0 +1,272 @@
+//! The contract data of `tests/contract/`, run through the Rust API. The format is in its README.md.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use fencepost::{Answer, Db, Error, ErrorKind, Options, Refusal};
+
+#[derive(Clone, Debug, PartialEq)]
+enum Word {
+    Text(String),
+    Bare(String),
+    List(Vec<String>),
+}
+
+use Word::{Bare, List, Text};
+
+impl Word {
+    fn text(&self) -> &str {
+        let Text(text) = self else { panic!("{self:?} is not a string") };
+        text
+    }
+
+    fn optional_text(&self) -> Option<&str> {
+        if *self == Bare("null".to_owned()) { None } else { Some(self.text()) }
+    }
+
+    fn list(&self) -> Vec<&str> {
+        let List(list) = self else { panic!("{self:?} is not a list") };
+        list.iter().map(String::as_str).collect()
+    }
+
+    fn number<T: std::str::FromStr>(&self) -> T {
+        let Bare(word) = self else { panic!("{self:?} is not a number") };
+        word.parse().unwrap_or_else(|_| panic!("{word} is not a number"))
+    }
+}
+
+/// The words of a line.
+fn words(line: &str) -> Vec<Word> {
+    let mut rest = line.trim_start();
+    let mut words = Vec::new();
+    let mut list: Option<Vec<String>> = None;
+    while !rest.is_empty() {
+        let word = if let Some(after) = rest.strip_prefix('"') {
+            let (text, after) = string(after);
+            rest = after;
+            Text(text)
+        } else {
+            let (word, after) = rest.split_at(rest.find(' ').unwrap_or(rest.len()));
+            rest = after;
+            Bare(word.to_owned())
+        };
+        match (word, &mut list) {
+            (Bare(bracket), None) if bracket == "[" => list = Some(Vec::new()),
+            (Bare(bracket), Some(_)) if bracket == "]" => words.push(List(list.take().unwrap())),
+            (Text(text), Some(list)) => list.push(text),
+            (word, None) => words.push(word),
+            (word, Some(_)) => panic!("{word:?} in a list"),
+        }
+        rest = rest.trim_start();
+    }
+    assert!(list.is_none(), "a list without its end");
+    words
+}
+
+/// The string that begins after a quote, and what follows it.
+fn string(line: &str) -> (String, &str) {
+    let mut text = String::new();
+    let mut characters = line.char_indices();
+    let end = loop {
+        match characters.next().expect("a string without its end").1 {
+            '"' => break characters.offset(),
+            '\\' => text.push(match characters.next().expect("a string without its end").1 {
+                'n' => '\n',
+                't' => '\t',
+                same @ ('"' | '\\') => same,
+                other => panic!("\\{other} is no escape"),
+            }),
+            other => text.push(other),
+        }
+    };
+    let rest = &line[end..];
+    match rest.strip_prefix('*') {
+        None => (text, rest),
+        Some(times) => {
+            let (times, rest) = times.split_at(times.find(' ').unwrap_or(times.len()));
+            (text.repeat(times.parse().expect("a number of times")), rest)
+        }
+    }
+}
+
+fn status(name: &str) -> Vec<Word> {
+    vec![Bare(name.to_owned())]
+}
+
+/// An answer as the words that the data expects.
+fn answer<T>(answer: Answer<T>, values: impl FnOnce(T) -> Vec<Word>) -> Vec<Word> {
+    match answer {
+        Ok(Ok(value)) => [status("OK"), values(value)].concat(),
+        Ok(Err(refusal)) => status(match refusal {
+            Refusal::Exists => "EXISTS",
+            Refusal::NotFound => "NOT_FOUND",
+            Refusal::Held => "HELD",
+            Refusal::Done => "DONE",
+            Refusal::Stale => "STALE",
+            Refusal::Expired => "EXPIRED",
+        }),
+        Err(error) => failure(&error),
+    }
+}
+
+fn failure(error: &Error) -> Vec<Word> {
+    status(match error.kind() {
+        ErrorKind::InvalidArgument => "INVALID_ARGUMENT",
+        ErrorKind::Schema => "SCHEMA",
+        ErrorKind::Corrupt => "CORRUPT",
+        ErrorKind::FenceExhausted => "FENCE_EXHAUSTED",
+        _ => panic!("{error}"),
+    })
+}
+
+fn none<T>(_: T) -> Vec<Word> {
+    Vec::new()
+}
+
+fn optional(text: Option<String>) -> Word {
+    text.map_or(Bare("null".to_owned()), Text)
+}
+
+/// Whether an answer is what was expected; doubles are compared as numbers.
+fn same(expected: &Word, given: &Word) -> bool {
+    match (expected, given) {
+        (Bare(expected), Bare(given)) if expected != given => {
+            expected.contains(|c: char| c.is_ascii_digit())
+                && given.contains('.')
+                && expected.parse::<f64>().is_ok_and(|number| given.parse() == Ok(number))
+        }
+        _ => expected == given,
+    }
+}
+
+/// One case: a folder and a handle of its own.
+struct Case {
+    folder: tempfile::TempDir,
+    db: Option<Db>,
+}
+
+impl Case {
+    fn new() -> Case {
+        let mut case = Case { folder: tempfile::tempdir().unwrap(), db: None };
+        case.open();
+        case.db().init_db().unwrap();
+        case
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join("jobs.db")
+    }
+
+    fn open(&mut self) {
+        self.db = None;
+        self.db = Some(Db::open(self.path(), &Options::default()).unwrap());
+    }
+
+    fn db(&self) -> &Db {
+        self.db.as_ref().unwrap()
+    }
+
+    /// What another program prints, through another copy of SQLite.
+    fn sql(&self, statement: &str) -> Vec<Word> {
+        let run =
+            Command::new("sqlite3").arg(self.path()).arg(statement).output().expect("the sqlite3 command");
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        let printed = String::from_utf8(run.stdout).unwrap();
+        vec![Text(printed.strip_suffix('\n').unwrap_or(&printed).to_owned())]
+    }
+
+    fn step(&mut self, step: &str, a: &[Word]) -> Vec<Word> {
+        match step {
+            "reopen" => {
+                self.open();
+                Vec::new()
+            }
+            "sql" => self.sql(a[0].text()),
+            "init_db" => answer(self.db().init_db().map(Ok), none),
+            "enqueue" => answer(self.db().enqueue(a[0].text()), none),
+            "state" => answer(self.db().state(a[0].text()), |job| {
+                vec![
+                    Text(job.id),
+                    optional(job.owner),
+                    Bare(format!("{:?}", job.until)),
+                    Bare(job.fence.to_string()),
+                    optional(job.result),
+                    Bare(job.done.to_string()),
+                ]
+            }),
+            "claim" => {
+                let claimed = self.db().claim(a[0].text(), a[1].text(), a[2].number(), a[3].number());
+                answer(claimed, |fence| status(&fence.to_string()))
+            }
+            "renew" => answer(
+                self.db().renew(a[0].text(), a[1].text(), a[2].number(), a[3].number(), a[4].number()),
+                none,
+            ),
+            "complete" => {
+                let result = a[4].optional_text();
+                answer(
+                    self.db().complete(a[0].text(), a[1].text(), a[2].number(), a[3].number(), result),
+                    none,
+                )
+            }
+            "release" => answer(self.db().release(a[0].text(), a[1].text(), a[2].number()), none),
+            "claim_many" => {
+                let owners = a[1].list();
+                let claimed = self.db().claim_many(a[0].text(), &owners, a[2].number(), a[3].number());
+                answer(claimed, |fences| {
+                    assert_eq!(fences.len(), owners.len());
+                    let granted: Vec<_> = fences.into_iter().flatten().collect();
+                    assert_eq!(granted.len(), owners.len().min(1), "{granted:?}");
+                    status(&granted.first().map_or("none".to_owned(), i64::to_string))
+                })
+            }
+            other => panic!("unknown step {other}"),
+        }
+    }
+}
+
+/// Runs a file and returns how many steps it had.
+fn run(path: &Path, failures: &mut String) -> usize {
+    let data = std::fs::read_to_string(path).unwrap();
+    let mut case: Option<Case> = None;
+    let mut steps = 0;
+    for (index, line) in data.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let mut given = words(line);
+        let arrow = given.iter().position(|word| *word == Bare("=>".to_owned()));
+        let expected = arrow.map_or(Vec::new(), |arrow| given.split_off(arrow)[1..].to_vec());
+        let Bare(step) = given.remove(0) else { panic!("line {} does not begin with a step", index + 1) };
+        if step == "case" {
+            case = Some(Case::new());
+            continue;
+        }
+        let answered = case.as_mut().expect("a case first").step(&step, &given);
+        steps += 1;
+        let right = answered.len() == expected.len()
+            && expected.iter().zip(&answered).all(|(expected, given)| same(expected, given));
+        if !right {
+            let name = path.file_name().unwrap().to_string_lossy();
+            writeln!(failures, "{name}:{}: {line}\n  answered {answered:?}", index + 1).unwrap();
+        }
+    }
+    steps
+}
+
+#[test]
+fn the_contract_holds() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/contract");
+    let mut failures = String::new();
+    let mut steps = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "contract") {
+            steps += run(&path, &mut failures);
+        }
+    }
+    assert!(steps > 0, "no contract data");
+    assert!(failures.is_empty(), "\n{failures}");
+}
