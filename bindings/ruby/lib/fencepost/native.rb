@@ -1,0 +1,105 @@
+# frozen_string_literal: true
+
+require "ffi"
+
+module Fencepost
+  # The C ABI as `fencepost.h` has it.
+  # @api private
+  module Native
+    extend FFI::Library
+
+    SONAME = "libfencepost.so.0"
+
+    # How to open a file.
+    class Options < FFI::Struct
+      layout :size, :size_t, :busy_timeout_ms, :int32, :durability, :int32, :flags, :uint32
+    end
+
+    # More about what a call answered.
+    class Detail < FFI::Struct
+      layout :sqlite_code, :int32, :reserved, [:int32, 3], :message, [:char, 496]
+
+      def text = self[:message].to_s.force_encoding(Encoding::UTF_8)
+    end
+
+    # A row as the library gives it.
+    class Row < FFI::Struct
+      layout :id, :pointer, :owner, :pointer, :until, :double, :fence, :int64, :result, :pointer, :done, :bool
+
+      # @return [String, nil]
+      def text(field)
+        pointer = self[field]
+        pointer.read_string.force_encoding(Encoding::UTF_8).freeze unless pointer.null?
+      end
+    end
+
+    DURABILITY = { full: 0, normal: 1 }.freeze
+
+    OPEN_EXISTING = 1
+    OPEN_READ_ONLY = 2
+    OPEN_KEEP_JOURNAL_MODE = 4
+    OPEN_ALLOW_NETWORK_FILESYSTEM = 8
+
+    # What can touch the file, and so may wait for a disk or for another process. All of it gives up Ruby's
+    # lock for as long, or every other Ruby thread would stand still.
+    BLOCKING = {
+      fencepost_open: [%i[string pointer pointer pointer], :int32],
+      fencepost_close: [%i[pointer], :void],
+      fencepost_init_db: [%i[pointer pointer], :int32],
+      fencepost_enqueue: [%i[pointer string pointer], :int32],
+      fencepost_state: [%i[pointer string pointer pointer], :int32],
+      fencepost_claim: [%i[pointer string string double double pointer pointer], :int32],
+      fencepost_renew: [%i[pointer string string int64 double double pointer], :int32],
+      fencepost_complete: [%i[pointer string string int64 double string pointer], :int32],
+      fencepost_release: [%i[pointer string string int64 pointer], :int32],
+      fencepost_claim_many: [%i[pointer string pointer size_t double double pointer pointer], :int32]
+    }.freeze
+
+    IMMEDIATE = {
+      fencepost_job_free: [%i[pointer], :void],
+      fencepost_now: [[], :double],
+      fencepost_status_name: [%i[int32], :string]
+    }.freeze
+
+    begin
+      ffi_lib SONAME
+      attach_function :fencepost_version, [], :string
+    rescue ::LoadError => e
+      raise ::LoadError, "fencepost #{VERSION} needs #{SONAME}, which cannot be loaded. Install the " \
+                         "library and run ldconfig, or name its folder in LD_LIBRARY_PATH. (#{e.message})"
+    end
+
+    unless fencepost_version.split(".").first(2) == VERSION.split(".").first(2)
+      raise ::LoadError, "fencepost #{VERSION} needs libfencepost #{VERSION[/\A\d+\.\d+/]}.x, and the " \
+                         "#{SONAME} that was found is #{fencepost_version}. Install matching versions."
+    end
+
+    BLOCKING.each { |name, (arguments, answer)| attach_function name, arguments, answer, blocking: true }
+    IMMEDIATE.each { |name, (arguments, answer)| attach_function name, arguments, answer }
+
+    # Holds what fencepost_open gives, and closes it once.
+    #
+    # FFI::AutoPointer would not do: it forgets its pointer after the release, so an exception that another
+    # thread raises in between (Timeout) makes it release twice.
+    class Handle
+      # @return [FFI::MemoryPointer] where fencepost_open writes it
+      attr_reader :slot
+
+      def initialize
+        @slot = FFI::MemoryPointer.new(:pointer)
+      end
+
+      def pointer = @slot.read_pointer
+
+      def close
+        pointer = @slot.read_pointer
+        @slot.write_pointer(nil)
+        Native.fencepost_close(pointer)
+      end
+
+      # For ObjectSpace.define_finalizer.
+      def closer = proc { close }
+    end
+  end
+  private_constant :Native
+end
