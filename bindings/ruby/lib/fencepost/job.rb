@@ -1,0 +1,29 @@
+# frozen_string_literal: true
+
+module Fencepost
+  # One row of the table "jobs" as it was stored when {DB#state} read it. Frozen, and so are its strings,
+  # which are UTF-8.
+  #
+  # @!attribute [r] id
+  #   @return [String]
+  # @!attribute [r] owner
+  #   @return [String, nil] who holds or last held the job; nil when nobody has since it was made or released
+  # @!attribute [r] until
+  #   @return [Float] when the lease is over, in seconds of the callers' clock; at now == until it is over
+  # @!attribute [r] fence
+  #   @return [Integer] the newest fence that was granted; 0 when none was
+  # @!attribute [r] result
+  #   @return [String, nil] nil when there is none
+  # @!attribute [r] done
+  #   @return [Boolean] whether the job is complete, which is final
+  Job = Struct.new(:id, :owner, :until, :fence, :result, :done, keyword_init: true) do
+    # @!visibility private
+    def initialize(**)
+      super
+      freeze
+    end
+
+    # @return [Boolean] whether the job is complete, which is final
+    def done? = done
+  end
+end
