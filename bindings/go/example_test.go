@@ -1,0 +1,70 @@
+package fencepost_test
+
+import (
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"time"
+
+	fencepost "github.com/fencepost/fencepost/bindings/go"
+)
+
+// A worker that stalled past its lease is refused, and the result of the one that took over stands.
+func Example() {
+	folder, err := os.MkdirTemp("", "fencepost")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	db, err := fencepost.Open(filepath.Join(folder, "jobs.db"), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.InitDB(); err != nil {
+		log.Fatal(err)
+	}
+	if err := db.Enqueue("report"); err != nil {
+		log.Fatal(err)
+	}
+
+	clock := time.Unix(1_700_000_000, 0)
+	stalled, _ := db.Claim("report", "A", clock, 10*time.Second)
+	clock = clock.Add(10 * time.Second) // A sleeps; its lease is over now
+	fence, _ := db.Claim("report", "B", clock, 10*time.Second)
+
+	fmt.Println("A:", db.Complete("report", "A", stalled, clock, fencepost.Result("A's")))
+	fmt.Println("B:", db.Complete("report", "B", fence, clock, fencepost.Result("B's")))
+
+	// Output:
+	// A: fencepost: Complete: this owner and fence do not hold the job; stop working on it
+	// B: <nil>
+}
+
+func ExampleIsRefusal() {
+	folder, err := os.MkdirTemp("", "fencepost")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	db, err := fencepost.Open(filepath.Join(folder, "jobs.db"), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	_, err = db.Claim("report", "A", time.Now(), time.Minute)
+	fmt.Println(fencepost.IsRefusal(err), errors.Is(err, fencepost.ErrSchema))
+
+	if err := db.InitDB(); err != nil {
+		log.Fatal(err)
+	}
+	_, err = db.Claim("report", "A", time.Now(), time.Minute)
+	fmt.Println(fencepost.IsRefusal(err), errors.Is(err, fencepost.ErrNotFound))
+
+	// Output:
+	// false true
+	// true true
+}

@@ -1,0 +1,340 @@
+package fencepost
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/fencepost/fencepost/bindings/go/internal/capi"
+)
+
+// Durability is what a nil error promises about a power cut.
+type Durability int
+
+const (
+	// Full: every change is synced to the disk before its call returns. The default.
+	Full Durability = capi.DurabilityFull
+	// Normal: a power cut (not a crash of the process) may undo the newest changes, and so grant a fence twice.
+	// For leases whose fences are checked nowhere outside this file.
+	Normal Durability = capi.DurabilityNormal
+)
+
+// NoWait is the BusyTimeout that does not wait at all.
+const NoWait time.Duration = -1
+
+// MaxText is the longest id, owner, result or path, in bytes.
+const MaxText = capi.MaxText
+
+// Options say how to open a file. The zero value is the default in every field.
+type Options struct {
+	// BusyTimeout is how long a call waits for the file's locks: 0 is 5 seconds, less than 0 (NoWait) no wait.
+	// It is rounded up to milliseconds, and cut at the largest int32 of them (24 days).
+	BusyTimeout time.Duration
+	// Durability is what success promises about a power cut.
+	Durability Durability
+	// OpenExisting: fail with ErrCannotOpen when the file is missing, instead of making it.
+	OpenExisting bool
+	// ReadOnly: for State alone; everything that writes returns ErrReadOnly. The file must exist.
+	ReadOnly bool
+	// KeepJournalMode: leave the file's journal mode as it is instead of switching it to WAL.
+	KeepJournalMode bool
+	// AllowNetworkFilesystem: open the file although its filesystem is a network's.
+	AllowNetworkFilesystem bool
+}
+
+func (o *Options) flags() (flags uint32) {
+	for _, option := range []struct {
+		set  bool
+		flag uint32
+	}{
+		{o.OpenExisting, capi.OpenExisting},
+		{o.ReadOnly, capi.OpenReadOnly},
+		{o.KeepJournalMode, capi.OpenKeepJournalMode},
+		{o.AllowNetworkFilesystem, capi.OpenAllowNetworkFilesystem},
+	} {
+		if option.set {
+			flags |= option.flag
+		}
+	}
+	return flags
+}
+
+func (o *Options) busyTimeoutMs() int32 {
+	if o.BusyTimeout < 0 {
+		return -1
+	}
+	ms := o.BusyTimeout / time.Millisecond
+	if o.BusyTimeout%time.Millisecond > 0 {
+		ms++
+	}
+	if ms > math.MaxInt32 {
+		return math.MaxInt32
+	}
+	return int32(ms)
+}
+
+// A Job is one row of the table jobs.
+type Job struct {
+	ID string
+	// Owner is who holds or last held the job; nil when nobody has since it was made or released.
+	Owner *string
+	// Until is when the lease is over (at now == Until it is), in UTC, rounded to nanoseconds; the Unix epoch when
+	// nobody holds the job. Rows of other programs that lie beyond 2^62 seconds, infinities included, are cut there.
+	Until time.Time
+	// Fence is the newest fence that was granted, 0 when none was.
+	Fence int64
+	// Result is nil when there is none.
+	Result *string
+	// Done tells whether the job is complete, which is final.
+	Done bool
+}
+
+// A DB is an open file. Any number of goroutines may use it at once.
+type DB struct {
+	mutex sync.RWMutex // read: a call is running
+	c     *capi.DB     // nil: closed
+}
+
+// Open opens the database file at path, making an empty one when it is missing. Symbolic links are followed; the
+// empty path, ":memory:" and "file:" URIs are ErrUnsupported. A nil options is the default.
+func Open(path string, options *Options) (*DB, error) {
+	const op = "Open"
+	if err := checkVersion(); err != nil {
+		return nil, err
+	}
+	if err := checkTexts(op, "path", path); err != nil {
+		return nil, err
+	}
+	if options == nil {
+		options = &Options{}
+	}
+	if options.Durability != Full && options.Durability != Normal {
+		return nil, invalid(op, fmt.Sprintf("Durability is %d; it must be Full or Normal", options.Durability))
+	}
+	handle, given := capi.Open(path, capi.Options{
+		BusyTimeoutMs: options.busyTimeoutMs(),
+		Durability:    int32(options.Durability),
+		Flags:         options.flags(),
+	})
+	if err := problem(op, given); err != nil {
+		return nil, err
+	}
+	db := &DB{c: handle}
+	// A backstop only: when it runs, if ever, is the collector's choice.
+	runtime.SetFinalizer(db, (*DB).Close)
+	return db, nil
+}
+
+// checkVersion compares the loaded library with the header that this package was compiled with: before 1.0 another
+// minor version may be another ABI.
+func checkVersion() error {
+	expected := fmt.Sprintf("%d.%d.", capi.VersionMajor, capi.VersionMinor)
+	if loaded := capi.Version(); !strings.HasPrefix(loaded, expected) {
+		return &Error{Op: "Open", Status: ErrUnsupported, Message: fmt.Sprintf(
+			"libfencepost.so.0 is version %s, and this package was compiled for %sx; install that one, or compile anew",
+			loaded, expected)}
+	}
+	return nil
+}
+
+// Close waits for the calls that are running and closes the file. Leases stay as they are. Calls after it return
+// ErrClosed; another Close does nothing. The error is always nil.
+func (db *DB) Close() error {
+	db.mutex.Lock()
+	defer db.mutex.Unlock()
+	if db.c != nil {
+		runtime.SetFinalizer(db, nil)
+		db.c.Close()
+		db.c = nil
+	}
+	return nil
+}
+
+// call runs f with the handle, which stays open meanwhile.
+func (db *DB) call(op string, f func(c *capi.DB) capi.Answer) error {
+	db.mutex.RLock()
+	defer db.mutex.RUnlock()
+	if db.c == nil {
+		return ErrClosed
+	}
+	return problem(op, f(db.c))
+}
+
+// InitDB makes the table jobs where it is missing, any number of times.
+func (db *DB) InitDB() error {
+	return db.call("InitDB", (*capi.DB).InitDB)
+}
+
+// Enqueue adds a job: nobody's, claimable at once, with fence 0. Refused with ErrExists.
+func (db *DB) Enqueue(id string) error {
+	const op = "Enqueue"
+	if err := checkTexts(op, "id", id); err != nil {
+		return err
+	}
+	return db.call(op, func(c *capi.DB) capi.Answer { return c.Enqueue(id) })
+}
+
+// State reads a job as it is stored now, never from a cache. Refused with ErrNotFound.
+func (db *DB) State(id string) (*Job, error) {
+	job, err := db.state(id)
+	if err != nil {
+		return nil, err
+	}
+	return &Job{ID: job.ID, Owner: job.Owner, Until: moment(job.Until), Fence: job.Fence, Result: job.Result, Done: job.Done}, nil
+}
+
+func (db *DB) state(id string) (job *capi.Job, err error) {
+	const op = "State"
+	if err := checkTexts(op, "id", id); err != nil {
+		return nil, err
+	}
+	err = db.call(op, func(c *capi.DB) (given capi.Answer) {
+		job, given = c.State(id)
+		return given
+	})
+	return job, err
+}
+
+// Claim takes the job for owner until now+ttl, when it is not complete and no lease on it is running, and returns
+// the new fence: one more than any before it, so above 0. Refused with ErrNotFound, ErrDone, ErrHeld.
+//
+// ttl must be above 0, and now must not be the zero Time.
+func (db *DB) Claim(id, owner string, now time.Time, ttl time.Duration) (fence int64, err error) {
+	const op = "Claim"
+	if err := checkNow(op, now); err != nil {
+		return 0, err
+	}
+	return db.claim(id, owner, seconds(now), ttl.Seconds())
+}
+
+func (db *DB) claim(id, owner string, now, ttl float64) (fence int64, err error) {
+	const op = "Claim"
+	if err := checkTexts(op, "id", id, "owner", owner); err != nil {
+		return 0, err
+	}
+	err = db.call(op, func(c *capi.DB) (given capi.Answer) {
+		fence, given = c.Claim(id, owner, now, ttl)
+		return given
+	})
+	return fence, err
+}
+
+// Renew makes the lease run until now+ttl, when owner and fence hold the job and the lease is not over. Refused with
+// ErrNotFound, ErrDone, ErrStale, ErrExpired.
+func (db *DB) Renew(id, owner string, fence int64, now time.Time, ttl time.Duration) error {
+	if err := checkNow("Renew", now); err != nil {
+		return err
+	}
+	return db.renew(id, owner, fence, seconds(now), ttl.Seconds())
+}
+
+func (db *DB) renew(id, owner string, fence int64, now, ttl float64) error {
+	const op = "Renew"
+	if err := checkTexts(op, "id", id, "owner", owner); err != nil {
+		return err
+	}
+	return db.call(op, func(c *capi.DB) capi.Answer { return c.Renew(id, owner, fence, now, ttl) })
+}
+
+// Complete stores the result and completes the job for ever, when owner and fence hold it and the lease is not over.
+// A nil result is none, which is not the empty string; see [Result]. Refused with ErrNotFound, ErrDone, ErrStale,
+// ErrExpired.
+func (db *DB) Complete(id, owner string, fence int64, now time.Time, result *string) error {
+	if err := checkNow("Complete", now); err != nil {
+		return err
+	}
+	return db.complete(id, owner, fence, seconds(now), result)
+}
+
+func (db *DB) complete(id, owner string, fence int64, now float64, result *string) error {
+	const op = "Complete"
+	if err := checkTexts(op, "id", id, "owner", owner); err != nil {
+		return err
+	}
+	if result != nil {
+		if err := checkTexts(op, "result", *result); err != nil {
+			return err
+		}
+	}
+	return db.call(op, func(c *capi.DB) capi.Answer { return c.Complete(id, owner, fence, now, result) })
+}
+
+// Result gives a pointer to a result, for [DB.Complete].
+func Result(text string) *string { return &text }
+
+// Release gives the job back, when owner and fence hold it, its lease over or not: anyone can claim it at once. The
+// fence stays, so the next one is higher. Refused with ErrNotFound, ErrDone, ErrStale.
+func (db *DB) Release(id, owner string, fence int64) error {
+	const op = "Release"
+	if err := checkTexts(op, "id", id, "owner", owner); err != nil {
+		return err
+	}
+	return db.call(op, func(c *capi.DB) capi.Answer { return c.Release(id, owner, fence) })
+}
+
+// ClaimMany claims one job for many owners at the same time. It returns a fence for the one that was granted and 0
+// for the others, in the owners' order. When none is granted, it is refused as Claim would be.
+func (db *DB) ClaimMany(id string, owners []string, now time.Time, ttl time.Duration) (fences []int64, err error) {
+	if err := checkNow("ClaimMany", now); err != nil {
+		return nil, err
+	}
+	return db.claimMany(id, owners, seconds(now), ttl.Seconds())
+}
+
+func (db *DB) claimMany(id string, owners []string, now, ttl float64) (fences []int64, err error) {
+	const op = "ClaimMany"
+	if err := checkTexts(op, "id", id); err != nil {
+		return nil, err
+	}
+	for index, owner := range owners {
+		if err := checkTexts(op, fmt.Sprintf("owners[%d]", index), owner); err != nil {
+			return nil, err
+		}
+	}
+	err = db.call(op, func(c *capi.DB) (given capi.Answer) {
+		fences, given = c.ClaimMany(id, owners, now, ttl)
+		return given
+	})
+	if err != nil {
+		return nil, err
+	}
+	return fences, nil
+}
+
+// checkTexts refuses what C cannot be given whole: named strings with a NUL byte, or that are not UTF-8.
+func checkTexts(op string, namesAndTexts ...string) error {
+	for index := 0; index < len(namesAndTexts); index += 2 {
+		name, text := namesAndTexts[index], namesAndTexts[index+1]
+		if strings.IndexByte(text, 0) >= 0 {
+			return invalid(op, name+" has a NUL byte")
+		}
+		if !utf8.ValidString(text) {
+			return invalid(op, name+" is not UTF-8")
+		}
+	}
+	return nil
+}
+
+func checkNow(op string, now time.Time) error {
+	if now.IsZero() {
+		return invalid(op, "now is the zero Time; give time.Now()")
+	}
+	return nil
+}
+
+// seconds are since 1970, to the nearest float64.
+func seconds(t time.Time) float64 {
+	return float64(t.Unix()) + float64(t.Nanosecond())/1e9
+}
+
+// moment is the other way, to the nearest nanosecond.
+func moment(seconds float64) time.Time {
+	const limit = 1 << 62
+	seconds = math.Max(-limit, math.Min(limit, seconds))
+	whole, part := math.Modf(seconds)
+	return time.Unix(int64(whole), int64(math.Round(part*1e9))).UTC()
+}

@@ -1,0 +1,350 @@
+package fencepost
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var t100 = time.Unix(100, 0)
+
+func open(t *testing.T, options *Options) *DB {
+	t.Helper()
+	db, err := Open(filepath.Join(t.TempDir(), "jobs.db"), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	if err := db.InitDB(); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wants(t *testing.T, err error, status Status) {
+	t.Helper()
+	if !errors.Is(err, status) {
+		t.Errorf("%v, not %v", err, status)
+	}
+}
+
+func TestTheStory(t *testing.T) {
+	db := open(t, nil)
+	must(t, db.Enqueue("report"))
+	stalled, err := db.Claim("report", "A", t100, 10*time.Second)
+	must(t, err)
+	_, err = db.Claim("report", "B", t100.Add(10*time.Second-1), 10*time.Second)
+	wants(t, err, ErrHeld)
+	fence, err := db.Claim("report", "B", t100.Add(10*time.Second), 10*time.Second)
+	must(t, err)
+	wants(t, db.Complete("report", "A", stalled, t100.Add(11*time.Second), Result("A's")), ErrStale)
+	must(t, db.Complete("report", "B", fence, t100.Add(11*time.Second), Result("B's")))
+	wants(t, db.Complete("report", "A", stalled, t100.Add(11*time.Second), Result("A's")), ErrDone)
+
+	job, err := db.State("report")
+	must(t, err)
+	if *job.Owner != "B" || job.Fence != 2 || *job.Result != "B's" || !job.Done || !job.Until.Equal(t100.Add(20*time.Second)) {
+		t.Errorf("%+v", job)
+	}
+}
+
+func TestRefusalsAreToldFromFailures(t *testing.T) {
+	db := open(t, nil)
+	must(t, db.Enqueue("a"))
+	refusal := db.Enqueue("a")
+	failure := db.Renew("a", "w", 1, t100, 0)
+	wants(t, refusal, ErrExists)
+	wants(t, failure, ErrInvalidArgument)
+	if !IsRefusal(refusal) || !IsRefusal(fmt.Errorf("wrapped: %w", refusal)) {
+		t.Error("a refusal is one, wrapped or not")
+	}
+	if IsRefusal(failure) || IsRefusal(ErrClosed) || IsRefusal(nil) || errors.Is(refusal, ErrHeld) {
+		t.Error("nothing else is a refusal, or another one")
+	}
+	var details *Error
+	if !errors.As(failure, &details) || details.Op != "Renew" || !strings.Contains(details.Message, "ttl") {
+		t.Errorf("%+v", details)
+	}
+}
+
+func TestSQLitesCodeIsPassedOn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "text")
+	must(t, os.WriteFile(path, []byte(strings.Repeat("no database ", 500)), 0o600))
+	_, err := Open(path, nil)
+	wants(t, err, ErrNotADatabase)
+	var details *Error
+	if !errors.As(err, &details) || details.SQLiteCode != 26 || !strings.Contains(details.Message, path) {
+		t.Errorf("%+v", details)
+	}
+}
+
+func TestWhatCCannotBeGivenIsRefusedBefore(t *testing.T) {
+	db := open(t, nil)
+	for _, bad := range []string{"a\x00b", "\x00", "\xff", "a\xc3"} {
+		_, claim := db.Claim(bad, "w", t100, time.Second)
+		_, owner := db.Claim("a", bad, t100, time.Second)
+		_, state := db.State(bad)
+		_, many := db.ClaimMany("a", []string{"w", bad}, t100, time.Second)
+		_, opened := Open(bad, nil)
+		for _, err := range []error{
+			claim, owner, state, many, opened, db.Enqueue(bad), db.Renew(bad, "w", 1, t100, time.Second),
+			db.Complete("a", "w", 1, t100, &bad), db.Release("a", bad, 1),
+		} {
+			wants(t, err, ErrInvalidArgument)
+		}
+	}
+	var zero time.Time
+	_, claim := db.Claim("a", "w", zero, time.Second)
+	wants(t, claim, ErrInvalidArgument)
+	wants(t, db.Complete("a", "w", 1, zero, nil), ErrInvalidArgument)
+}
+
+func TestTimesAreSecondsBothWays(t *testing.T) {
+	for _, moment1 := range []time.Time{
+		time.Unix(0, 0), time.Unix(-5, 250_000_000), time.Unix(1_700_000_000, 500_000_000), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC),
+	} {
+		if back := moment(seconds(moment1)); !back.Equal(moment1) {
+			t.Errorf("%v became %v", moment1, back)
+		}
+	}
+	now := time.Now()
+	if off := moment(seconds(now)).Sub(now); off < -time.Microsecond || off > time.Microsecond {
+		t.Errorf("off by %v", off)
+	}
+	far, never := moment(math.Inf(1)), moment(math.Inf(-1))
+	if !far.After(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)) || !never.Before(time.Unix(0, 0)) || !far.After(never) {
+		t.Errorf("%v %v", far, never)
+	}
+}
+
+func TestOptionsReachTheLibrary(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	_, err := Open(path, &Options{OpenExisting: true})
+	wants(t, err, ErrCannotOpen)
+	_, err = Open(path, &Options{Durability: 7})
+	wants(t, err, ErrInvalidArgument)
+
+	db, err := Open(path, &Options{Durability: Normal, KeepJournalMode: true, AllowNetworkFilesystem: true})
+	must(t, err)
+	defer db.Close()
+	must(t, db.InitDB())
+	mode, err := exec.Command("sqlite3", path, "PRAGMA journal_mode").Output()
+	must(t, err)
+	if string(mode) != "delete\n" {
+		t.Errorf("the journal mode became %s", mode)
+	}
+	reader, err := Open(path, &Options{ReadOnly: true})
+	must(t, err)
+	defer reader.Close()
+	wants(t, reader.Enqueue("a"), ErrReadOnly)
+
+	for given, ms := range map[time.Duration]int32{0: 0, NoWait: -1, 1: 1, time.Second: 1000, math.MaxInt64: math.MaxInt32} {
+		if got := (&Options{BusyTimeout: given}).busyTimeoutMs(); got != ms {
+			t.Errorf("%v is %d ms, not %d", given, got, ms)
+		}
+	}
+}
+
+func TestABusyFileIsAFailureAndNoRefusal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	db, err := Open(path, &Options{BusyTimeout: NoWait})
+	must(t, err)
+	defer db.Close()
+	must(t, db.InitDB())
+	must(t, db.Enqueue("a"))
+
+	// Another program that has the write lock until its input ends.
+	holder := exec.Command("sqlite3", path)
+	input, err := holder.StdinPipe()
+	must(t, err)
+	output, err := holder.StdoutPipe()
+	must(t, err)
+	must(t, holder.Start())
+	fmt.Fprintln(input, "BEGIN IMMEDIATE; SELECT 'locked';")
+	locked := make([]byte, len("locked\n"))
+	_, err = output.Read(locked)
+	must(t, err)
+
+	_, err = db.Claim("a", "w", t100, time.Second)
+	wants(t, err, ErrBusy)
+	if IsRefusal(err) {
+		t.Error("BUSY is no refusal")
+	}
+	must(t, input.Close())
+	must(t, holder.Wait())
+	_, err = db.Claim("a", "w", t100, time.Second)
+	must(t, err)
+}
+
+func TestCloseWaitsForCallsAndEndsTheRest(t *testing.T) {
+	db := open(t, nil)
+	must(t, db.Enqueue("a"))
+	var calls sync.WaitGroup
+	closing := make(chan struct{})
+	for worker := 0; worker < 8; worker++ {
+		calls.Add(1)
+		go func() {
+			defer calls.Done()
+			for calls := 0; ; calls++ {
+				if calls == 3 {
+					closing <- struct{}{}
+				}
+				if _, err := db.State("a"); errors.Is(err, ErrClosed) {
+					return
+				} else if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}()
+	}
+	for worker := 0; worker < 8; worker++ {
+		<-closing
+	}
+	must(t, db.Close())
+	must(t, db.Close())
+	calls.Wait()
+	if err := db.InitDB(); err != ErrClosed {
+		t.Errorf("%v after Close", err)
+	}
+}
+
+func TestManyGoroutinesOnOneHandle(t *testing.T) {
+	db := open(t, &Options{Durability: Normal, BusyTimeout: time.Minute})
+	const workers, jobs = 32, 40
+	for job := 0; job < jobs; job++ {
+		must(t, db.Enqueue(fmt.Sprint(job)))
+	}
+	var mutex sync.Mutex
+	grants := map[string]string{}
+	completed := map[string]int{}
+	var done sync.WaitGroup
+	for worker := 0; worker < workers; worker++ {
+		owner := fmt.Sprint("w", worker)
+		done.Add(1)
+		go func() {
+			defer done.Done()
+			for job := 0; job < jobs; job++ {
+				id := fmt.Sprint(job)
+				fence, err := db.Claim(id, owner, t100, time.Second)
+				if IsRefusal(err) {
+					continue
+				} else if err != nil {
+					t.Error(err)
+					return
+				}
+				mutex.Lock()
+				key := fmt.Sprint(id, "/", fence)
+				if other, taken := grants[key]; taken {
+					t.Errorf("%s was granted to %s and %s", key, other, owner)
+				}
+				grants[key] = owner
+				mutex.Unlock()
+				if fence < 3 {
+					must(t, db.Release(id, owner, fence))
+					continue
+				}
+				must(t, db.Complete(id, owner, fence, t100, &owner))
+				mutex.Lock()
+				completed[id]++
+				mutex.Unlock()
+			}
+		}()
+	}
+	done.Wait()
+	for id, times := range completed {
+		job, err := db.State(id)
+		must(t, err)
+		if times != 1 || !job.Done || *job.Result != grants[fmt.Sprint(id, "/", job.Fence)] {
+			t.Errorf("%s was completed %d times: %+v", id, times, job)
+		}
+	}
+	if len(completed) == 0 {
+		t.Error("nothing was completed")
+	}
+}
+
+// The collector runs all the time while every call is made.
+func TestUnderAnEagerCollector(t *testing.T) {
+	stop := make(chan struct{})
+	var collecting sync.WaitGroup
+	collecting.Add(1)
+	go func() {
+		defer collecting.Done()
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				runtime.GC()
+			}
+		}
+	}()
+	defer collecting.Wait()
+	defer close(stop)
+
+	db := open(t, &Options{Durability: Normal})
+	for round := 0; round < 50; round++ {
+		id := fmt.Sprint("job ", round)
+		must(t, db.Enqueue(id))
+		fences, err := db.ClaimMany(id, []string{"a", "b", "c"}, t100, time.Second)
+		must(t, err)
+		for index, fence := range fences {
+			if fence != 0 {
+				owner := []string{"a", "b", "c"}[index]
+				must(t, db.Renew(id, owner, fence, t100, time.Minute))
+				must(t, db.Complete(id, owner, fence, t100, Result(strings.Repeat("x", 10_000))))
+			}
+		}
+		job, err := db.State(id)
+		must(t, err)
+		if job.ID != id || len(*job.Result) != 10_000 {
+			t.Errorf("%+v", job)
+		}
+	}
+}
+
+// Nobody holds the file any more when its write-ahead log is gone.
+func TestTheCollectorClosesWhatWasLetGo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	func() {
+		db, err := Open(path, nil)
+		must(t, err)
+		must(t, db.InitDB())
+	}()
+	for {
+		if _, err := os.Stat(path + "-wal"); errors.Is(err, os.ErrNotExist) {
+			return
+		}
+		runtime.GC()
+	}
+}
+
+func TestEveryStatusHasItsName(t *testing.T) {
+	for status, name := range map[Status]string{
+		ErrExists: "EXISTS", ErrNotFound: "NOT_FOUND", ErrHeld: "HELD", ErrDone: "DONE", ErrStale: "STALE",
+		ErrExpired: "EXPIRED", ErrInvalidArgument: "INVALID_ARGUMENT", ErrBusy: "BUSY", ErrCannotOpen: "CANNOT_OPEN",
+		ErrNotADatabase: "NOT_A_DATABASE", ErrSchema: "SCHEMA", ErrCorrupt: "CORRUPT", ErrIO: "IO", ErrFull: "FULL",
+		ErrReadOnly: "READ_ONLY", ErrOutOfMemory: "OUT_OF_MEMORY", ErrFenceExhausted: "FENCE_EXHAUSTED",
+		ErrUnsupported: "UNSUPPORTED", ErrInternal: "INTERNAL", 99: "UNKNOWN_STATUS",
+	} {
+		if status.Error() != "FENCEPOST_"+name {
+			t.Errorf("%d is %v, not %s", status, status, name)
+		}
+	}
+}

@@ -1,0 +1,3 @@
+module github.com/fencepost/fencepost/bindings/go
+
+go 1.19
