@@ -1,0 +1,293 @@
+/**
+ * @file
+ * fencepost for C++17: fencepost.h with a handle that closes itself, answers that cannot be overlooked, and
+ * errors as exceptions. Header-only; link with libfencepost. What each operation does, and when it is refused,
+ * stands in fencepost.h.
+ *
+ * - A refusal is an answer (see fencepost::answer). An error is thrown as fencepost::error.
+ * - Strings are UTF-8. One with an inner NUL is a std::invalid_argument before the library is called.
+ * - Times are seconds by the caller's clock, as double; a ttl is any std::chrono::duration.
+ * - Any number of threads may use one db. Destroying or moving it while a call runs is the caller's error.
+ */
+#ifndef FENCEPOST_HPP
+#define FENCEPOST_HPP
+
+#include <fencepost.h>
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace fencepost {
+
+/// Seconds as a double: any std::chrono::duration converts to it.
+using seconds = std::chrono::duration<double>;
+
+/// An operation that could not be carried out: its status is below 0, and what() says what to do.
+class error : public std::runtime_error {
+public:
+    error(fencepost_status status, const fencepost_error &detail)
+        : std::runtime_error(detail.message), status_(status), sqlite_code_(detail.sqlite_code) {}
+
+    [[nodiscard]] fencepost_status status() const noexcept { return status_; }
+
+    /// SQLite's extended result code, 0 when SQLite had no part in it.
+    [[nodiscard]] int sqlite_code() const noexcept { return sqlite_code_; }
+
+private:
+    fencepost_status status_;
+    int sqlite_code_;
+};
+
+/// Thrown by answer::value() when there is none.
+class refused : public std::runtime_error {
+public:
+    explicit refused(fencepost_status status) : std::runtime_error(fencepost_status_name(status)), status_(status) {}
+
+    [[nodiscard]] fencepost_status status() const noexcept { return status_; }
+
+private:
+    fencepost_status status_;
+};
+
+/// What an operation answers: a value, or the status of a refusal. Like std::optional, with a reason.
+template <class T> class [[nodiscard]] answer {
+public:
+    explicit answer(fencepost_status refusal) noexcept : status_(refusal) {}
+    explicit answer(T value) : value_(std::move(value)) {}
+
+    /// FENCEPOST_OK, or why it was refused.
+    [[nodiscard]] fencepost_status status() const noexcept { return status_; }
+    [[nodiscard]] explicit operator bool() const noexcept { return value_.has_value(); }
+
+    /// The value, or fencepost::refused.
+    [[nodiscard]] const T &value() const & {
+        if (!value_) throw refused(status_);
+        return *value_;
+    }
+    [[nodiscard]] T value() && {
+        if (!value_) throw refused(status_);
+        return std::move(*value_);
+    }
+
+    /// The value; there must be one.
+    [[nodiscard]] const T &operator*() const noexcept { return *value_; }
+    [[nodiscard]] const T *operator->() const noexcept { return &*value_; }
+
+private:
+    fencepost_status status_ = FENCEPOST_OK;
+    std::optional<T> value_;
+};
+
+/// What an operation without a value answers.
+template <> class [[nodiscard]] answer<void> {
+public:
+    explicit answer(fencepost_status status) noexcept : status_(status) {}
+
+    /// FENCEPOST_OK, or why it was refused.
+    [[nodiscard]] fencepost_status status() const noexcept { return status_; }
+    [[nodiscard]] explicit operator bool() const noexcept { return status_ == FENCEPOST_OK; }
+
+    /// Nothing, or fencepost::refused.
+    void value() const {
+        if (!*this) throw refused(status_);
+    }
+
+private:
+    fencepost_status status_;
+};
+
+/// One row of the table jobs; see fencepost_job.
+struct job {
+    std::string id;
+    std::optional<std::string> owner;
+    double until = 0;
+    std::int64_t fence = 0;
+    std::optional<std::string> result;
+    bool done = false;
+};
+
+enum class durability : std::int32_t { full = FENCEPOST_DURABILITY_FULL, normal = FENCEPOST_DURABILITY_NORMAL };
+
+/// How to open a file; see fencepost_options.
+struct options {
+    /// How long a call waits for the file's locks; none: 5 seconds, zero: no wait.
+    std::optional<std::chrono::milliseconds> busy_timeout;
+    fencepost::durability durability = durability::full;
+    /// FENCEPOST_OPEN_* flags, or-ed.
+    std::uint32_t flags = 0;
+};
+
+/// Seconds since 1970 by the system's clock, for callers with none of their own.
+[[nodiscard]] inline double now() noexcept { return fencepost_now(); }
+
+namespace detail {
+
+/// A string as C takes it.
+class text {
+public:
+    text(std::string_view given, const char *name) : copy_(given) {
+        if (given.find('\0') != std::string_view::npos) {
+            throw std::invalid_argument(std::string(name) + " has an inner NUL");
+        }
+    }
+    [[nodiscard]] const char *c_str() const noexcept { return copy_.c_str(); }
+
+private:
+    std::string copy_;
+};
+
+inline std::optional<std::string> optional(const char *given) {
+    return given == nullptr ? std::nullopt : std::make_optional<std::string>(given);
+}
+
+/// Throws for an error, and passes a refusal and OK on.
+inline fencepost_status check(fencepost_status status, const fencepost_error &detail) {
+    if (status < 0) throw error(status, detail);
+    return status;
+}
+
+inline std::int32_t milliseconds(const std::optional<std::chrono::milliseconds> &timeout) noexcept {
+    if (!timeout) return 0;
+    if (timeout->count() <= 0) return -1;
+    constexpr auto most = std::numeric_limits<std::int32_t>::max();
+    return timeout->count() > most ? most : static_cast<std::int32_t>(timeout->count());
+}
+
+/// Before 1.0 another minor version may be another ABI.
+inline void check_version() {
+    const std::string loaded = fencepost_version();
+    const std::string expected =
+        std::to_string(FENCEPOST_VERSION_MAJOR) + '.' + std::to_string(FENCEPOST_VERSION_MINOR) + '.';
+    if (loaded.compare(0, expected.size(), expected) != 0) {
+        throw std::runtime_error("libfencepost is version " + loaded + ", and this program was compiled for " +
+                                 FENCEPOST_VERSION + "; install that one, or compile anew");
+    }
+}
+
+} // namespace detail
+
+/// An open file. Moves, does not copy, and closes itself.
+class db {
+public:
+    /// Opens the file, making it when it is missing. Throws fencepost::error, and std::runtime_error when the
+    /// loaded library is of another version than the header.
+    explicit db(std::string_view path, const options &how = {}) {
+        detail::check_version();
+        fencepost_options given{};
+        given.size = sizeof given;
+        given.busy_timeout_ms = detail::milliseconds(how.busy_timeout);
+        given.durability = static_cast<std::int32_t>(how.durability);
+        given.flags = how.flags;
+        fencepost_db *opened = nullptr;
+        fencepost_error detail;
+        detail::check(fencepost_open(detail::text(path, "path").c_str(), &given, &opened, &detail), detail);
+        handle_.reset(opened);
+    }
+
+    /// The handle, for calls of fencepost.h; still owned by this object.
+    [[nodiscard]] fencepost_db *get() const noexcept { return handle_.get(); }
+
+    /// Makes the table jobs where it is missing.
+    void init_db() {
+        fencepost_error detail;
+        detail::check(fencepost_init_db(get(), &detail), detail);
+    }
+
+    /// Adds a job. Refused: EXISTS.
+    answer<void> enqueue(std::string_view id) {
+        fencepost_error detail;
+        return answer<void>(detail::check(fencepost_enqueue(get(), detail::text(id, "id").c_str(), &detail), detail));
+    }
+
+    /// Reads a job as it is stored now. Refused: NOT_FOUND.
+    answer<job> state(std::string_view id) {
+        fencepost_error detail;
+        fencepost_job *read = nullptr;
+        const auto status =
+            detail::check(fencepost_state(get(), detail::text(id, "id").c_str(), &read, &detail), detail);
+        if (status != FENCEPOST_OK) return answer<job>(status);
+        const std::unique_ptr<fencepost_job, free_job> row(read);
+        return answer<job>(job{row->id, detail::optional(row->owner), row->until, row->fence,
+                               detail::optional(row->result), row->done});
+    }
+
+    /// Takes the job until now + ttl and gives the new fence. Refused: NOT_FOUND, DONE, HELD.
+    answer<std::int64_t> claim(std::string_view id, std::string_view owner, double now, seconds ttl) {
+        fencepost_error detail;
+        std::int64_t fence = 0;
+        const auto status = detail::check(fencepost_claim(get(), detail::text(id, "id").c_str(),
+                                                          detail::text(owner, "owner").c_str(), now, ttl.count(),
+                                                          &fence, &detail),
+                                          detail);
+        return status == FENCEPOST_OK ? answer<std::int64_t>(fence) : answer<std::int64_t>(status);
+    }
+
+    /// Makes the lease run until now + ttl. Refused: NOT_FOUND, DONE, STALE, EXPIRED.
+    answer<void> renew(std::string_view id, std::string_view owner, std::int64_t fence, double now, seconds ttl) {
+        fencepost_error detail;
+        return answer<void>(detail::check(fencepost_renew(get(), detail::text(id, "id").c_str(),
+                                                          detail::text(owner, "owner").c_str(), fence, now,
+                                                          ttl.count(), &detail),
+                                          detail));
+    }
+
+    /// Stores the result (none is not the empty string) and completes the job for ever. Refused: as renew.
+    answer<void> complete(std::string_view id, std::string_view owner, std::int64_t fence, double now,
+                          std::optional<std::string_view> result = std::nullopt) {
+        fencepost_error detail;
+        const detail::text copy(result.value_or(std::string_view()), "result");
+        return answer<void>(detail::check(fencepost_complete(get(), detail::text(id, "id").c_str(),
+                                                             detail::text(owner, "owner").c_str(), fence, now,
+                                                             result ? copy.c_str() : nullptr, &detail),
+                                          detail));
+    }
+
+    /// Gives the job back; its fence stays. Refused: NOT_FOUND, DONE, STALE.
+    answer<void> release(std::string_view id, std::string_view owner, std::int64_t fence) {
+        fencepost_error detail;
+        return answer<void>(detail::check(fencepost_release(get(), detail::text(id, "id").c_str(),
+                                                            detail::text(owner, "owner").c_str(), fence, &detail),
+                                          detail));
+    }
+
+    /// Claims one job for many owners at the same time; fences in their order, 0 for those not granted.
+    /// Refused when none is granted: NOT_FOUND, DONE, HELD.
+    answer<std::vector<std::int64_t>> claim_many(std::string_view id, const std::vector<std::string> &owners,
+                                                 double now, seconds ttl) {
+        std::vector<detail::text> copies;
+        std::vector<const char *> pointers;
+        copies.reserve(owners.size());
+        pointers.reserve(owners.size());
+        for (const auto &owner : owners) pointers.push_back(copies.emplace_back(owner, "owners").c_str());
+        std::vector<std::int64_t> fences(owners.size());
+        fencepost_error detail;
+        const auto status =
+            detail::check(fencepost_claim_many(get(), detail::text(id, "id").c_str(), pointers.data(), pointers.size(),
+                                               now, ttl.count(), fences.data(), &detail),
+                          detail);
+        using fences_or_refusal = answer<std::vector<std::int64_t>>;
+        return status == FENCEPOST_OK ? fences_or_refusal(std::move(fences)) : fences_or_refusal(status);
+    }
+
+private:
+    struct close {
+        void operator()(fencepost_db *handle) const noexcept { fencepost_close(handle); }
+    };
+    struct free_job {
+        void operator()(fencepost_job *row) const noexcept { fencepost_job_free(row); }
+    };
+
+    std::unique_ptr<fencepost_db, close> handle_;
+};
+
+} // namespace fencepost
+
+#endif

@@ -1,0 +1,196 @@
+// The C++ layer: handles, answers, exceptions.
+
+#include <fencepost.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+static int passed = 0;
+static int failed = 0;
+
+#define CHECK(what)                                                                                                    \
+    do {                                                                                                               \
+        if (!(what)) throw std::logic_error(std::string(__FILE__ ":") + std::to_string(__LINE__) + ": " #what);        \
+    } while (0)
+
+template <class Exception> static Exception thrown(const std::function<void()> &call) {
+    try {
+        call();
+    } catch (const Exception &exception) {
+        return exception;
+    }
+    throw std::logic_error("nothing was thrown");
+}
+
+struct folder {
+    fs::path path;
+    folder() {
+        std::string name = (fs::temp_directory_path() / "fencepost-XXXXXX").string();
+        if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
+        path = name;
+    }
+    ~folder() { fs::remove_all(path); }
+    folder(const folder &) = delete;
+    folder &operator=(const folder &) = delete;
+    [[nodiscard]] std::string file() const { return (path / "jobs.db").string(); }
+};
+
+static void test(const char *name, const std::function<void(const std::string &)> &body) {
+    try {
+        const folder here;
+        body(here.file());
+        ++passed;
+    } catch (const std::exception &exception) {
+        ++failed;
+        std::printf("FAILED %s: %s\n", name, exception.what());
+    }
+}
+
+static_assert(!std::is_copy_constructible_v<fencepost::db>);
+static_assert(std::is_nothrow_move_constructible_v<fencepost::db>);
+static_assert(std::is_nothrow_move_assignable_v<fencepost::db>);
+
+int main() {
+    test("a worker that stalled past its lease is refused", [](const std::string &file) {
+        fencepost::db db(file);
+        db.init_db();
+        CHECK(db.enqueue("report"));
+        const auto stalled = db.claim("report", "A", 100, 10s).value();
+        CHECK(db.claim("report", "B", 109.5, 10s).status() == FENCEPOST_HELD);
+        const auto fence = db.claim("report", "B", 110, 10s);
+        CHECK(fence && *fence == 2 && stalled == 1);
+        CHECK(db.complete("report", "A", stalled, 111, "A's").status() == FENCEPOST_STALE);
+        CHECK(db.complete("report", "B", *fence, 111, "B's"));
+        CHECK(db.complete("report", "A", stalled, 112, "A's").status() == FENCEPOST_DONE);
+        const auto job = db.state("report");
+        CHECK(job->id == "report" && job->owner == "B" && job->until == 120 && job->fence == 2 && job->done);
+        CHECK(job->result == "B's");
+    });
+
+    test("every operation, and what is absent is nullopt", [](const std::string &file) {
+        fencepost::db db(file);
+        db.init_db();
+        CHECK(db.enqueue("") && db.enqueue("").status() == FENCEPOST_EXISTS);
+        CHECK(!db.state("")->owner && !db.state("")->result && !db.state("")->done);
+        CHECK(*db.claim("", "", 0, 500ms) == 1);
+        CHECK(db.state("")->until == 0.5);
+        CHECK(db.renew("", "", 1, 0.25, 1min) && db.state("")->until == 60.25);
+        CHECK(db.release("", "", 1) && !db.state("")->owner);
+        const auto many = db.claim_many("", {"a", "b", "c"}, 0, fencepost::seconds(1.5));
+        CHECK(many && many->size() == 3 && (*many)[0] + (*many)[1] + (*many)[2] == 2);
+        CHECK(db.claim_many("", {"a"}, 0, 1s).status() == FENCEPOST_HELD);
+        CHECK(db.claim_many("", {}, 0, 1s)->empty());
+        const char *owner = (*many)[0] != 0 ? "a" : (*many)[1] != 0 ? "b" : "c";
+        CHECK(db.complete("", owner, 2, 1));
+        CHECK(!db.state("")->result && db.state("")->done);
+        CHECK(db.state("nobody").status() == FENCEPOST_NOT_FOUND);
+    });
+
+    test("value() of a refusal throws the refusal, as optional does", [](const std::string &file) {
+        fencepost::db db(file);
+        db.init_db();
+        CHECK(thrown<fencepost::refused>([&] { (void)db.claim("a", "w", 0, 1s).value(); }).status() ==
+              FENCEPOST_NOT_FOUND);
+        CHECK(thrown<fencepost::refused>([&] { db.release("a", "w", 1).value(); }).status() == FENCEPOST_NOT_FOUND);
+    });
+
+    test("an error is an exception, with SQLite's code and what to do", [](const std::string &file) {
+        std::ofstream(file) << std::string(5000, 'x');
+        const auto error = thrown<fencepost::error>([&] { const fencepost::db db(file); });
+        CHECK(error.status() == FENCEPOST_NOT_A_DATABASE && error.sqlite_code() == 26);
+        CHECK(std::string(error.what()).find(file) != std::string::npos);
+        CHECK(fs::file_size(file) == 5000);
+    });
+
+    test("a ttl of zero is an error, not a refusal", [](const std::string &file) {
+        fencepost::db db(file);
+        db.init_db();
+        const auto error = thrown<fencepost::error>([&] { (void)db.claim("a", "w", 0, 0s); });
+        CHECK(error.status() == FENCEPOST_INVALID_ARGUMENT);
+    });
+
+    test("an inner NUL is refused before the library is called", [](const std::string &file) {
+        using namespace std::string_view_literals;
+        fencepost::db db(file);
+        db.init_db();
+        const auto bad = "a\0b"sv;
+        const std::vector<std::function<void()>> calls{
+            [&] { const fencepost::db other(bad); },
+            [&] { (void)db.enqueue(bad); },
+            [&] { (void)db.state(bad); },
+            [&] { (void)db.claim(bad, "w", 0, 1s); },
+            [&] { (void)db.claim("a", bad, 0, 1s); },
+            [&] { (void)db.renew("a", bad, 1, 0, 1s); },
+            [&] { (void)db.complete("a", "w", 1, 0, bad); },
+            [&] { (void)db.release("a", bad, 1); },
+            [&] { (void)db.claim_many("a", {std::string(bad)}, 0, 1s); },
+        };
+        for (const auto &call : calls) thrown<std::invalid_argument>(call);
+        CHECK(db.state("a").status() == FENCEPOST_NOT_FOUND);
+    });
+
+    test("options reach the library", [](const std::string &file) {
+        fencepost::options existing;
+        existing.flags = FENCEPOST_OPEN_EXISTING;
+        CHECK(thrown<fencepost::error>([&] { const fencepost::db db(file, existing); }).status() ==
+              FENCEPOST_CANNOT_OPEN);
+        fencepost::options quick;
+        quick.busy_timeout = 0ms;
+        quick.durability = fencepost::durability::normal;
+        fencepost::db db(file, quick);
+        db.init_db();
+        fencepost::options read;
+        read.flags = FENCEPOST_OPEN_READ_ONLY;
+        fencepost::db reader(file, read);
+        CHECK(thrown<fencepost::error>([&] { (void)reader.enqueue("a"); }).status() == FENCEPOST_READ_ONLY);
+    });
+
+    test("a handle moves, and closes once", [](const std::string &file) {
+        fencepost::db first(file);
+        first.init_db();
+        fencepost::db second(std::move(first));
+        CHECK(first.get() == nullptr && second.get() != nullptr); // NOLINT
+        first = std::move(second);
+        CHECK(first.enqueue("a"));
+    });
+
+    test("many threads use one handle", [](const std::string &file) {
+        fencepost::options quick;
+        quick.durability = fencepost::durability::normal;
+        quick.busy_timeout = 1min;
+        fencepost::db db(file, quick);
+        db.init_db();
+        CHECK(db.enqueue("a"));
+        std::vector<std::int64_t> granted(16);
+        std::vector<std::thread> threads;
+        for (std::size_t index = 0; index < granted.size(); ++index) {
+            threads.emplace_back([&db, &granted, index] {
+                const auto fence = db.claim("a", std::to_string(index), 0, 1s);
+                granted[index] = fence ? *fence : 0;
+            });
+        }
+        for (auto &thread : threads) thread.join();
+        std::int64_t sum = 0;
+        for (const auto fence : granted) sum += fence;
+        CHECK(sum == 1);
+    });
+
+    test("the header's version is the library's", [](const std::string &) {
+        CHECK(std::string(fencepost_version()) == FENCEPOST_VERSION);
+        CHECK(fencepost::now() > 1.7e9);
+    });
+
+    std::printf("%d passed, %d failed\n", passed, failed);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
