@@ -66,7 +66,7 @@ class CloseTest < FencepostTest
       end
     end
     16.times { started.pop }
-    @db.close
+    finish(Thread.new { @db.close })
     assert_equal([:closed] * 8, threads.map { |thread| finish(thread) })
   end
 
@@ -92,6 +92,28 @@ class CloseTest < FencepostTest
     assert_raises(Timeout::Error) { finish(call) }
     assert_equal 1, @db.state("a").fence
     assert_nil finish(Thread.new { @db.close })
+  end
+
+  # The exception comes while the call notes that it is over.
+  def test_an_exception_of_another_thread_leaves_no_call_behind
+    holder = lock
+    go_on = Queue.new
+    call = Thread.new { claim_until_timeout_and { go_on.pop } }
+    wait_until_asleep(call)
+    @db.instance_variable_get(:@mutex).synchronize do
+      unlock(holder)
+      pass_until(call) { call.backtrace&.first&.include?("synchronize") }
+      call.raise(Timeout::Error)
+    end
+    assert_nil finish(Thread.new { @db.close })
+    go_on << true
+    assert_equal true, finish(call)
+  end
+
+  def claim_until_timeout_and
+    claim
+  rescue Timeout::Error
+    yield
   end
 
   # Until the main thread has run its trap handler, Ruby's idle threads send it one signal after the other.

@@ -24,7 +24,7 @@ class FencepostTest < Minitest::Test
 
   def teardown
     @pipes.each { |pipe| pipe.close unless pipe.closed? }
-    @opened.each(&:close)
+    @opened.each { |db| finish(Thread.new { db.close }) }
     FileUtils.remove_entry(@folder)
   end
 
@@ -58,7 +58,14 @@ class FencepostTest < Minitest::Test
 
   # Returns when the thread waits in a call: a thread that holds Ruby's lock is never seen asleep.
   def wait_until_asleep(thread)
-    Thread.pass until thread.status == "sleep"
+    pass_until(thread) { thread.status == "sleep" }
+  end
+
+  def pass_until(thread)
+    until yield
+      assert_predicate thread, :alive?, "the thread ended where it should have waited"
+      Thread.pass
+    end
   end
 
   def finish(thread)
