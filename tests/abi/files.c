@@ -1,0 +1,614 @@
+/* Files of every kind: each is used, or refused with a clear status and left as it is. */
+#include "test.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static fencepost_error error;
+
+static fencepost_status open_with(const char *path, uint32_t flags, fencepost_db **db) {
+    fencepost_options options = {.size = sizeof options, .flags = flags};
+
+    *db = (fencepost_db *)folder; /* to see that it is written */
+    fencepost_status status = fencepost_open(path, &options, db, &error);
+    CHECK((*db != NULL) == (status == FENCEPOST_OK));
+    return status;
+}
+
+/* Opening is refused so, whatever the flags, names the path, and leaves everything as it is. */
+static void refused(fencepost_status status, const char *path) {
+    static const uint32_t flags[] = {0, FENCEPOST_OPEN_EXISTING, FENCEPOST_OPEN_KEEP_JOURNAL_MODE, FENCEPOST_OPEN_READ_ONLY};
+    char *before = snapshot();
+    fencepost_db *db;
+
+    for (size_t index = 0; index < sizeof flags / sizeof *flags; index++) {
+        ANSWERS(status, open_with(path, flags[index], &db));
+        if (strlen(path) < 300) CHECK(strstr(error.message, path) != NULL || *path == '\0');
+        CHECK(strcmp(before, snapshot()) == 0);
+    }
+}
+
+/* The whole life of a job works. */
+static void works(const char *path) {
+    fencepost_db *db = open_ready(path);
+    int64_t fence;
+
+    ANSWERS(FENCEPOST_OK, fencepost_enqueue(db, "works", &error));
+    ANSWERS(FENCEPOST_OK, fencepost_claim(db, "works", "w", 100, 10, &fence, &error));
+    ANSWERS(FENCEPOST_OK, fencepost_complete(db, "works", "w", fence, 101, "r", &error));
+    fencepost_close(db);
+    CHECK(strcmp(sql(path, "SELECT * FROM jobs WHERE id = 'works'"), "works|w|110.0|1|r|1") == 0);
+    CHECK(strcmp(sql(path, "PRAGMA integrity_check"), "ok") == 0);
+}
+
+/* --- names --- */
+
+static void names_that_are_no_file(void) {
+    refused(FENCEPOST_UNSUPPORTED, "");
+    refused(FENCEPOST_UNSUPPORTED, ":memory:");
+    refused(FENCEPOST_UNSUPPORTED, "file:x.db");
+    refused(FENCEPOST_UNSUPPORTED, "file:x.db?nolock=1");
+}
+
+static void directories_and_what_is_not_there(void) {
+    shell("mkdir here");
+    refused(FENCEPOST_CANNOT_OPEN, "here");
+    refused(FENCEPOST_CANNOT_OPEN, "here/");
+    refused(FENCEPOST_CANNOT_OPEN, "/");
+    refused(FENCEPOST_CANNOT_OPEN, ".");
+    refused(FENCEPOST_CANNOT_OPEN, "..");
+    refused(FENCEPOST_CANNOT_OPEN, "nowhere/x.db");
+    refused(FENCEPOST_CANNOT_OPEN, "nowhere/../x.db");
+    refused(FENCEPOST_CANNOT_OPEN, "x.db/");
+    shell("touch file");
+    refused(FENCEPOST_CANNOT_OPEN, "file/x.db");
+    refused(FENCEPOST_CANNOT_OPEN, "file/");
+}
+
+static void names_that_are_too_long(void) {
+    char name[6000];
+
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    refused(FENCEPOST_CANNOT_OPEN, name);
+    name[256] = '\0';
+    refused(FENCEPOST_CANNOT_OPEN, name);
+}
+
+static void what_is_no_regular_file(void) {
+    CHECK(mkfifo("fifo", 0600) == 0);
+    refused(FENCEPOST_CANNOT_OPEN, "fifo");
+    refused(FENCEPOST_CANNOT_OPEN, "/dev/null");
+    refused(FENCEPOST_CANNOT_OPEN, "/dev/zero");
+    refused(FENCEPOST_CANNOT_OPEN, "/proc/self/mem/x");
+}
+
+static void a_missing_file_is_made_unless_it_must_exist(void) {
+    fencepost_db *db;
+    char *before = snapshot();
+
+    ANSWERS(FENCEPOST_CANNOT_OPEN, open_with("new.db", FENCEPOST_OPEN_EXISTING, &db));
+    ANSWERS(FENCEPOST_CANNOT_OPEN, open_with("new.db", FENCEPOST_OPEN_READ_ONLY, &db));
+    CHECK(strcmp(before, snapshot()) == 0);
+    works("new.db");
+    ANSWERS(FENCEPOST_OK, open_with("new.db", FENCEPOST_OPEN_EXISTING, &db));
+    fencepost_close(db);
+}
+
+static void symbolic_links_are_followed(void) {
+    shell("mkdir real && sqlite3 real/jobs.db \"%s\" && ln -s real/jobs.db link.db && ln -s link.db link2.db", TABLE);
+    works("link2.db");
+    CHECK(strcmp(sql("real/jobs.db", "SELECT count(*) FROM jobs"), "1") == 0);
+    CHECK(access("link.db-wal", F_OK) != 0 && access("link2.db-wal", F_OK) != 0);
+    shell("ln -s nothing dangling.db && ln -s loop.db loop.db");
+    refused(FENCEPOST_CANNOT_OPEN, "dangling.db");
+    refused(FENCEPOST_CANNOT_OPEN, "loop.db");
+}
+
+static void one_file_by_several_paths_is_one_file(void) {
+    char absolute[100];
+    fencepost_db *db[4];
+    int64_t fence;
+
+    shell("mkdir sub && ln -s jobs.db link.db");
+    snprintf(absolute, sizeof absolute, "%s/jobs.db", folder);
+    db[0] = open_ready("jobs.db");
+    const char *paths[] = {absolute, "sub/../jobs.db", "link.db"};
+    for (int index = 0; index < 3; index++) ANSWERS(FENCEPOST_OK, open_with(paths[index], 0, &db[index + 1]));
+
+    ANSWERS(FENCEPOST_OK, fencepost_enqueue(db[0], "a", &error));
+    for (int64_t index = 0; index < 40; index++) {
+        ANSWERS(FENCEPOST_OK, fencepost_claim(db[index % 4], "a", "w", 100. + (double)index, 1, &fence, &error));
+        CHECK(fence == index + 1);
+        ANSWERS(FENCEPOST_HELD, fencepost_claim(db[(index + 1) % 4], "a", "w", 100. + (double)index, 1, &fence, &error));
+    }
+    for (int index = 0; index < 4; index++) fencepost_close(db[index]);
+    CHECK(strcmp(sql("jobs.db", "PRAGMA integrity_check"), "ok") == 0);
+}
+
+static void several_hard_links_are_refused(void) {
+    shell("sqlite3 jobs.db \"%s\" && ln jobs.db other.db", TABLE);
+    refused(FENCEPOST_UNSUPPORTED, "jobs.db");
+    refused(FENCEPOST_UNSUPPORTED, "other.db");
+    shell("rm other.db");
+    works("jobs.db");
+}
+
+static void the_current_folder_may_change(void) {
+    fencepost_db *db = open_ready("jobs.db");
+
+    CHECK(chdir("/") == 0);
+    ANSWERS(FENCEPOST_OK, fencepost_enqueue(db, "a", &error));
+    CHECK(chdir(folder) == 0);
+    fencepost_close(db);
+    CHECK(strcmp(sql("jobs.db", "SELECT count(*) FROM jobs"), "1") == 0);
+}
+
+/* --- contents --- */
+
+static void what_is_no_database(void) {
+    shell("echo 'dear diary' > short.txt && seq 1 5000 > long.txt && head -c 20000 /dev/urandom > encrypted && "
+          "(printf 'SQLite format 3\\0'; head -c 9000 /dev/urandom) > headed && printf x > one && head -c 4096 /dev/zero > zeros");
+    refused(FENCEPOST_NOT_A_DATABASE, "short.txt");
+    refused(FENCEPOST_NOT_A_DATABASE, "long.txt");
+    refused(FENCEPOST_NOT_A_DATABASE, "encrypted");
+    refused(FENCEPOST_NOT_A_DATABASE, "headed");
+    refused(FENCEPOST_NOT_A_DATABASE, "one");
+    refused(FENCEPOST_NOT_A_DATABASE, "zeros");
+}
+
+static void an_empty_file_is_an_empty_database(void) {
+    shell("touch empty.db");
+    works("empty.db");
+}
+
+static void tables_of_another_shape(void) {
+    static const char *const others[] = {
+        "CREATE TABLE jobs(x)",
+        "CREATE TABLE jobs(id TEXT PRIMARY KEY, owner TEXT, until REAL NOT NULL DEFAULT 0, fence INTEGER NOT NULL DEFAULT 0, "
+        "result TEXT)",
+        "CREATE TABLE jobs(id TEXT PRIMARY KEY, owner TEXT, until TEXT NOT NULL DEFAULT 0, fence INTEGER NOT NULL DEFAULT 0, "
+        "result TEXT, done INTEGER NOT NULL DEFAULT 0)",
+        "CREATE TABLE jobs(id INTEGER PRIMARY KEY, owner TEXT, until REAL NOT NULL DEFAULT 0, fence INTEGER NOT NULL DEFAULT 0, "
+        "result TEXT, done INTEGER NOT NULL DEFAULT 0)",
+        "CREATE TABLE jobs(id TEXT, owner TEXT, until REAL NOT NULL DEFAULT 0, fence INTEGER NOT NULL DEFAULT 0, "
+        "result TEXT, done INTEGER NOT NULL DEFAULT 0)",
+        "CREATE TABLE jobs(id TEXT PRIMARY KEY COLLATE NOCASE, owner TEXT, until REAL NOT NULL DEFAULT 0, "
+        "fence INTEGER NOT NULL DEFAULT 0, result TEXT, done INTEGER NOT NULL DEFAULT 0)",
+        "CREATE TABLE jobs(id TEXT PRIMARY KEY, owner TEXT, until REAL NOT NULL DEFAULT 0, fence INTEGER, "
+        "result TEXT, done INTEGER NOT NULL DEFAULT 0)",
+        "CREATE TABLE jobs(id TEXT PRIMARY KEY, owner TEXT, until REAL NOT NULL DEFAULT 0, fence INTEGER NOT NULL DEFAULT 0, "
+        "result TEXT, done INTEGER NOT NULL DEFAULT 0, needed TEXT NOT NULL)",
+        "CREATE VIEW jobs AS SELECT 'a' AS id, 'o' AS owner, 0.0 AS until, 0 AS fence, '' AS result, 0 AS done",
+        "CREATE VIRTUAL TABLE jobs USING fts5(id, owner, until, fence, result, done)",
+    };
+
+    for (size_t index = 0; index < sizeof others / sizeof *others; index++) {
+        shell("rm -f other.db && sqlite3 other.db \"%s\"", others[index]);
+        refused(FENCEPOST_SCHEMA, "other.db");
+    }
+}
+
+static void a_table_made_by_plain_sql_is_ours(void) {
+    shell("sqlite3 jobs.db \"%s; INSERT INTO jobs(id) VALUES ('theirs')\"", TABLE);
+    works("jobs.db");
+    CHECK(strcmp(sql("jobs.db", "SELECT * FROM jobs WHERE id = 'theirs'"), "theirs||0.0|0||0") == 0);
+}
+
+static void added_columns_are_left_alone(void) {
+    shell("sqlite3 jobs.db \"%s; ALTER TABLE jobs ADD note TEXT; ALTER TABLE jobs ADD tries INTEGER NOT NULL DEFAULT 3; "
+          "INSERT INTO jobs(id, note, tries) VALUES ('theirs', 'n', 5)\"",
+          TABLE);
+    fencepost_db *db = open_ready("jobs.db");
+    ANSWERS(FENCEPOST_OK, fencepost_enqueue(db, "ours", &error));
+    fencepost_close(db);
+    CHECK(strcmp(sql("jobs.db", "SELECT id, note, tries FROM jobs ORDER BY id"), "ours||3\ntheirs|n|5") == 0);
+}
+
+static void a_database_of_another_application_gets_the_table_and_nothing_else(void) {
+    fencepost_db *db;
+    fencepost_job *job;
+    int64_t fence;
+
+    shell("sqlite3 app.db \"PRAGMA user_version = 7; PRAGMA application_id = 99; CREATE TABLE t(a PRIMARY KEY, b); CREATE INDEX i "
+          "ON t(b); CREATE TRIGGER r AFTER INSERT ON t BEGIN DELETE FROM t WHERE a = 0; END; INSERT INTO t VALUES (1, 'x')\"");
+    char *before = snapshot();
+    ANSWERS(FENCEPOST_OK, open_with("app.db", 0, &db));
+    ANSWERS(FENCEPOST_SCHEMA, fencepost_enqueue(db, "a", &error));
+    ANSWERS(FENCEPOST_SCHEMA, fencepost_claim(db, "a", "w", 1, 1, &fence, &error));
+    ANSWERS(FENCEPOST_SCHEMA, fencepost_state(db, "a", &job, &error));
+    CHECK(strcmp(before, snapshot()) == 0);
+    CHECK(strstr(error.message, "init_db") != NULL);
+
+    ANSWERS(FENCEPOST_OK, fencepost_init_db(db, &error));
+    ANSWERS(FENCEPOST_OK, fencepost_enqueue(db, "a", &error));
+    fencepost_close(db);
+    CHECK(strcmp(sql("app.db", "SELECT name FROM sqlite_schema ORDER BY name"), "i\njobs\nr\nsqlite_autoindex_jobs_1\n"
+                                                                               "sqlite_autoindex_t_1\nt") == 0);
+    CHECK(strcmp(sql("app.db", "PRAGMA user_version; PRAGMA application_id; SELECT * FROM t; PRAGMA integrity_check"),
+                 "7\n99\n1|x\nok") == 0);
+}
+
+static void the_journal_mode_is_wal_or_kept(void) {
+    fencepost_db *db;
+
+    shell("sqlite3 keep.db \"%s\" && sqlite3 switch.db \"%s\"", TABLE, TABLE);
+    ANSWERS(FENCEPOST_OK, open_with("keep.db", FENCEPOST_OPEN_KEEP_JOURNAL_MODE, &db));
+    ANSWERS(FENCEPOST_OK, fencepost_enqueue(db, "a", &error));
+    fencepost_close(db);
+    ANSWERS(FENCEPOST_OK, open_with("switch.db", 0, &db));
+    ANSWERS(FENCEPOST_OK, fencepost_enqueue(db, "a", &error));
+    fencepost_close(db);
+    CHECK(strcmp(sql("keep.db", "PRAGMA journal_mode"), "delete") == 0);
+    CHECK(strcmp(sql("switch.db", "PRAGMA journal_mode"), "wal") == 0);
+}
+
+static void a_corrupted_page(void) {
+    fencepost_db *db;
+    fencepost_job *job;
+    int64_t fence;
+    int broken = 0;
+
+    shell("sqlite3 jobs.db \"%s; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) "
+          "INSERT INTO jobs(id) SELECT 'job ' || i FROM n\" && size=$(stat -c %%s jobs.db) && "
+          "for page in $(seq 2 $((size / 4096 - 1))); do "
+          "printf '\\377\\377\\377\\377\\377\\377\\377\\377\\377\\377\\377\\377' | dd of=jobs.db bs=1 seek=$((page * 4096)) conv=notrunc "
+          "status=none; done",
+          TABLE);
+    char *before = snapshot();
+    ANSWERS(FENCEPOST_OK, open_with("jobs.db", FENCEPOST_OPEN_KEEP_JOURNAL_MODE, &db));
+    for (int index = 1; index < 2000; index += 97) {
+        char id[32];
+        snprintf(id, sizeof id, "job %d", index);
+        fencepost_status status = fencepost_state(db, id, &job, &error);
+        fencepost_job_free(job);
+        CHECK(status == FENCEPOST_OK || status == FENCEPOST_CORRUPT);
+        fencepost_status claimed = fencepost_claim(db, id, "w", 1, 1, &fence, &error);
+        CHECK(claimed == FENCEPOST_CORRUPT);
+        broken++;
+    }
+    CHECK(broken > 10 && strcmp(before, snapshot()) == 0);
+    fencepost_close(db);
+}
+
+/* --- rights --- */
+
+/* Makes the rest of the test another user's, as root could do everything. */
+static void become_nobody(void) {
+    if (getuid() == 0) CHECK(setgroups(0, NULL) == 0 && setgid(65534) == 0 && setuid(65534) == 0);
+}
+
+static void give_to_nobody(void) {
+    if (getuid() == 0) shell("chown -R 65534:65534 .");
+}
+
+static void a_file_without_any_right(void) {
+    shell("sqlite3 jobs.db \"%s\" && chmod 000 jobs.db", TABLE);
+    give_to_nobody();
+    become_nobody();
+    fencepost_db *db;
+    ANSWERS(FENCEPOST_CANNOT_OPEN, open_with("jobs.db", 0, &db));
+    ANSWERS(FENCEPOST_CANNOT_OPEN, open_with("jobs.db", FENCEPOST_OPEN_READ_ONLY, &db));
+}
+
+static void a_folder_without_the_right_to_enter(void) {
+    shell("mkdir closed && sqlite3 closed/jobs.db \"%s\" && chmod 000 closed", TABLE);
+    give_to_nobody();
+    become_nobody();
+    fencepost_db *db;
+    ANSWERS(FENCEPOST_CANNOT_OPEN, open_with("closed/jobs.db", 0, &db));
+    ANSWERS(FENCEPOST_CANNOT_OPEN, open_with("closed/new.db", 0, &db));
+    CHECK(chmod("closed", 0700) == 0);
+}
+
+static void a_file_that_can_only_be_read(void) {
+    shell("sqlite3 jobs.db \"%s; INSERT INTO jobs(id) VALUES ('a')\" && chmod 444 jobs.db", TABLE);
+    give_to_nobody();
+    become_nobody();
+    fencepost_db *db;
+    fencepost_job *job;
+    char *before = snapshot();
+
+    ANSWERS(FENCEPOST_READ_ONLY, open_with("jobs.db", 0, &db));
+    ANSWERS(FENCEPOST_OK, open_with("jobs.db", FENCEPOST_OPEN_READ_ONLY, &db));
+    ANSWERS(FENCEPOST_OK, fencepost_state(db, "a", &job, &error));
+    fencepost_job_free(job);
+    ANSWERS(FENCEPOST_READ_ONLY, fencepost_enqueue(db, "b", &error));
+    fencepost_close(db);
+    CHECK(strcmp(before, snapshot()) == 0);
+}
+
+static void a_folder_that_can_only_be_read(void) {
+    shell("mkdir sub && sqlite3 sub/jobs.db \"%s; INSERT INTO jobs(id) VALUES ('a')\" && chmod 555 sub", TABLE);
+    give_to_nobody();
+    become_nobody();
+    fencepost_db *db;
+    fencepost_job *job;
+    CHECK(chdir("sub") == 0);
+    char *before = snapshot();
+
+    ANSWERS(FENCEPOST_READ_ONLY, open_with("new.db", 0, &db));
+    ANSWERS(FENCEPOST_READ_ONLY, open_with("jobs.db", 0, &db));
+    ANSWERS(FENCEPOST_OK, open_with("jobs.db", FENCEPOST_OPEN_READ_ONLY, &db));
+    ANSWERS(FENCEPOST_OK, fencepost_state(db, "a", &job, &error));
+    fencepost_job_free(job);
+    fencepost_close(db);
+    CHECK(strcmp(before, snapshot()) == 0);
+    CHECK(chmod(".", 0755) == 0);
+}
+
+static void a_read_only_handle_writes_nothing(void) {
+    fencepost_db *db;
+    fencepost_job *job;
+    int64_t fence;
+    const char *owners[] = {"w"};
+
+    shell("sqlite3 jobs.db \"%s; INSERT INTO jobs(id) VALUES ('a')\"", TABLE);
+    char *before = snapshot();
+    ANSWERS(FENCEPOST_OK, open_with("jobs.db", FENCEPOST_OPEN_READ_ONLY, &db));
+    ANSWERS(FENCEPOST_OK, fencepost_state(db, "a", &job, &error));
+    fencepost_job_free(job);
+    ANSWERS(FENCEPOST_READ_ONLY, fencepost_init_db(db, &error));
+    ANSWERS(FENCEPOST_READ_ONLY, fencepost_enqueue(db, "b", &error));
+    ANSWERS(FENCEPOST_READ_ONLY, fencepost_claim(db, "a", "w", 1, 1, &fence, &error));
+    ANSWERS(FENCEPOST_READ_ONLY, fencepost_renew(db, "a", "w", 1, 1, 1, &error));
+    ANSWERS(FENCEPOST_READ_ONLY, fencepost_complete(db, "a", "w", 1, 1, NULL, &error));
+    ANSWERS(FENCEPOST_READ_ONLY, fencepost_release(db, "a", "w", 1, &error));
+    ANSWERS(FENCEPOST_READ_ONLY, fencepost_claim_many(db, "a", owners, 1, 1, 1, &fence, &error));
+    fencepost_close(db);
+    CHECK(strcmp(before, snapshot()) == 0);
+}
+
+/* --- a file that goes away while it is open --- */
+
+static void all_fail(fencepost_db *db) {
+    fencepost_job *job;
+    int64_t fence;
+    const char *owners[] = {"v", "w"};
+    int64_t fences[2];
+
+    ANSWERS(FENCEPOST_IO, fencepost_enqueue(db, "b", &error));
+    ANSWERS(FENCEPOST_IO, fencepost_state(db, "a", &job, &error));
+    CHECK(job == NULL);
+    ANSWERS(FENCEPOST_IO, fencepost_claim(db, "a", "w", 100, 10, &fence, &error));
+    CHECK(fence == 0);
+    ANSWERS(FENCEPOST_IO, fencepost_renew(db, "a", "w", 1, 100, 10, &error));
+    ANSWERS(FENCEPOST_IO, fencepost_complete(db, "a", "w", 1, 100, "r", &error));
+    ANSWERS(FENCEPOST_IO, fencepost_release(db, "a", "w", 1, &error));
+    ANSWERS(FENCEPOST_IO, fencepost_claim_many(db, "a", owners, 2, 100, 10, fences, &error));
+    CHECK(fences[0] == 0 && fences[1] == 0);
+    ANSWERS(FENCEPOST_IO, fencepost_init_db(db, &error));
+    CHECK(strstr(error.message, "open it again") != NULL);
+}
+
+static fencepost_db *with_a_job(void) {
+    fencepost_db *db = open_ready("jobs.db");
+    fencepost_job *job;
+
+    ANSWERS(FENCEPOST_OK, fencepost_enqueue(db, "a", &error));
+    ANSWERS(FENCEPOST_OK, fencepost_state(db, "a", &job, &error));
+    fencepost_job_free(job);
+    return db;
+}
+
+static void deleted_while_open(void) {
+    fencepost_db *db = with_a_job();
+
+    shell("rm jobs.db jobs.db-wal jobs.db-shm");
+    all_fail(db);
+    fencepost_close(db);
+    CHECK(access("jobs.db", F_OK) != 0 && access("jobs.db-wal", F_OK) != 0);
+    works("jobs.db");
+}
+
+static void only_the_database_deleted_while_open(void) {
+    fencepost_db *db = with_a_job();
+
+    shell("rm jobs.db");
+    all_fail(db);
+    fencepost_close(db);
+    CHECK(access("jobs.db", F_OK) != 0);
+}
+
+static void replaced_while_open(void) {
+    fencepost_db *db = with_a_job();
+
+    shell("sqlite3 new.db \"%s; INSERT INTO jobs(id, fence) VALUES ('a', 41)\" && mv new.db jobs.db && rm jobs.db-wal jobs.db-shm",
+          TABLE);
+    char *before = snapshot();
+    all_fail(db);
+    CHECK(strcmp(before, snapshot()) == 0);
+    fencepost_close(db);
+    CHECK(strcmp(before, snapshot()) == 0);
+    CHECK(strcmp(sql("jobs.db", "SELECT fence FROM jobs"), "41") == 0);
+    works("jobs.db");
+}
+
+static void moved_away_while_open_and_back(void) {
+    fencepost_db *db = with_a_job();
+
+    shell("mv jobs.db away.db");
+    all_fail(db);
+    shell("mv away.db jobs.db");
+    ANSWERS(FENCEPOST_OK, fencepost_enqueue(db, "c", &error));
+    fencepost_close(db);
+    CHECK(strcmp(sql("jobs.db", "SELECT id FROM jobs ORDER BY id; PRAGMA integrity_check"), "a\nc\nok") == 0);
+}
+
+static void the_folder_removed_while_open(void) {
+    shell("mkdir sub");
+    CHECK(chdir("sub") == 0);
+    fencepost_db *db = with_a_job();
+
+    CHECK(chdir("..") == 0);
+    shell("rm -r sub");
+    all_fail(db);
+    fencepost_close(db);
+}
+
+/* --- a full disk --- */
+
+/* A small filesystem of the test's own, gone with its process. */
+static void mount_small(const char *where, const char *size) {
+    if (unshare(CLONE_NEWNS) != 0) {
+        uid_t user = getuid();
+        if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) skip("it may not mount a filesystem");
+        FILE *map = fopen("/proc/self/uid_map", "w");
+        CHECK(map != NULL && fprintf(map, "0 %u 1", user) > 0 && fclose(map) == 0);
+    }
+    if (mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) != 0 || mount("tmpfs", where, "tmpfs", 0, size) != 0) {
+        skip("it may not mount a filesystem");
+    }
+}
+
+static void a_full_disk(void) {
+    fencepost_job *job;
+    char id[40];
+    int added = 0, refusals = 0;
+
+    CHECK(mkdir("small", 0777) == 0);
+    mount_small("small", "size=600k");
+    fencepost_db *db = open_ready("small/jobs.db");
+    for (; refusals < 5; added++) {
+        snprintf(id, sizeof id, "%030d", added);
+        fencepost_status status = fencepost_enqueue(db, id, &error);
+        if (status == FENCEPOST_OK && refusals == 0) continue;
+        CHECK(status == FENCEPOST_FULL && strstr(error.message, "space") != NULL);
+        refusals++;
+        added--;
+    }
+    CHECK(added > 20);
+    /* What was answered OK stands, and can be read while the disk is full. */
+    for (int index = 0; index < added; index++) {
+        snprintf(id, sizeof id, "%030d", index);
+        ANSWERS(FENCEPOST_OK, fencepost_state(db, id, &job, &error));
+        fencepost_job_free(job);
+    }
+    /* When there is space again, the handle works again. */
+    CHECK(mount("none", "small", "tmpfs", MS_REMOUNT, "size=8m") == 0);
+    ANSWERS(FENCEPOST_OK, fencepost_enqueue(db, "after", &error));
+    fencepost_close(db);
+    snprintf(id, sizeof id, "%d\nok", added + 1);
+    CHECK(strcmp(sql("small/jobs.db", "SELECT count(*) FROM jobs; PRAGMA integrity_check"), id) == 0);
+}
+
+/* Filled by someone else to the last byte, so that nothing at all can be made. */
+static void a_disk_that_was_full_before(void) {
+    fencepost_db *db;
+    fencepost_job *job;
+    int64_t fence;
+
+    CHECK(mkdir("small", 0777) == 0);
+    mount_small("small", "size=200k");
+    shell("sqlite3 small/jobs.db \"%s; INSERT INTO jobs(id) VALUES ('a')\"", TABLE);
+    shell("cat /dev/zero > small/filler 2> /dev/null || true");
+    fencepost_status status = open_with("small/jobs.db", 0, &db);
+    if (status == FENCEPOST_OK) {
+        ANSWERS(FENCEPOST_FULL, fencepost_claim(db, "a", "w", 1, 1, &fence, &error));
+    } else {
+        CHECK(status == FENCEPOST_FULL);
+    }
+    shell("rm small/filler");
+    if (db == NULL) ANSWERS(FENCEPOST_OK, open_with("small/jobs.db", 0, &db));
+    ANSWERS(FENCEPOST_OK, fencepost_claim(db, "a", "w", 1, 1, &fence, &error));
+    ANSWERS(FENCEPOST_OK, fencepost_state(db, "a", &job, &error));
+    CHECK(job->fence == 1);
+    fencepost_job_free(job);
+    fencepost_close(db);
+}
+
+/* --- network filesystems --- */
+
+/* This program's statfs64 stands in for the C library's, and says what the test wants to hear. */
+static long pretended_type;
+
+int statfs64(const char *path, struct statfs64 *status);
+int statfs64(const char *path, struct statfs64 *status) {
+    long answer = syscall(SYS_statfs, path, status);
+
+    if (answer == 0 && pretended_type != 0) status->f_type = pretended_type;
+    return (int)answer;
+}
+
+static void network_filesystems_are_refused_by_name(void) {
+    static const struct {
+        long type;
+        const char *name;
+    } remote[] = {
+        {0x6969, "NFS"},     {0x517b, "SMB"},         {0xff534d42, "CIFS"},  {0xfe534d42, "SMB2"},
+        {0x01021997, "9p"},  {0x65735546, "FUSE"},    {0x5346414f, "AFS"},   {0x00c36400, "Ceph"},
+        {0x73757245, "Coda"}, {0x0bd00bd0, "Lustre"}, {0x47504653, "GPFS"},  {0x01161970, "GFS2"},
+    };
+    fencepost_db *db;
+
+    works("jobs.db");
+    for (size_t index = 0; index < sizeof remote / sizeof *remote; index++) {
+        char *before = snapshot();
+
+        pretended_type = remote[index].type;
+        ANSWERS(FENCEPOST_UNSUPPORTED, open_with("jobs.db", 0, &db));
+        CHECK(strstr(error.message, remote[index].name) != NULL);
+        ANSWERS(FENCEPOST_UNSUPPORTED, open_with("new.db", 0, &db));
+        CHECK(strcmp(before, snapshot()) == 0);
+        ANSWERS(FENCEPOST_OK, open_with("jobs.db", FENCEPOST_OPEN_ALLOW_NETWORK_FILESYSTEM, &db));
+        fencepost_close(db);
+    }
+}
+
+static void local_filesystems_are_used(void) {
+    static const long local[] = {0xef53 /* ext4 */, 0x58465342 /* XFS */, 0x9123683e /* btrfs */, 0x01021994 /* tmpfs */,
+                                 0x794c7630 /* overlayfs */, 0x2fc12fc1 /* ZFS */, 0xf2f52010 /* F2FS */};
+    fencepost_db *db;
+
+    for (size_t index = 0; index < sizeof local / sizeof *local; index++) {
+        pretended_type = local[index];
+        ANSWERS(FENCEPOST_OK, open_with("jobs.db", 0, &db));
+        fencepost_close(db);
+    }
+}
+
+int main(int count, char **arguments) {
+    static const struct test tests[] = {
+        {"names that are no file", names_that_are_no_file},
+        {"directories, and what is not there", directories_and_what_is_not_there},
+        {"names that are too long", names_that_are_too_long},
+        {"what is no regular file", what_is_no_regular_file},
+        {"a missing file is made unless it must exist", a_missing_file_is_made_unless_it_must_exist},
+        {"symbolic links are followed", symbolic_links_are_followed},
+        {"one file by several paths is one file", one_file_by_several_paths_is_one_file},
+        {"several hard links are refused", several_hard_links_are_refused},
+        {"the current folder may change", the_current_folder_may_change},
+        {"what is no database", what_is_no_database},
+        {"an empty file is an empty database", an_empty_file_is_an_empty_database},
+        {"tables of another shape", tables_of_another_shape},
+        {"a table made by plain SQL is ours", a_table_made_by_plain_sql_is_ours},
+        {"added columns are left alone", added_columns_are_left_alone},
+        {"another application's database gets the table and nothing else",
+         a_database_of_another_application_gets_the_table_and_nothing_else},
+        {"the journal mode is WAL, or kept", the_journal_mode_is_wal_or_kept},
+        {"a corrupted page", a_corrupted_page},
+        {"a file without any right", a_file_without_any_right},
+        {"a folder without the right to enter", a_folder_without_the_right_to_enter},
+        {"a file that can only be read", a_file_that_can_only_be_read},
+        {"a folder that can only be read", a_folder_that_can_only_be_read},
+        {"a read-only handle writes nothing", a_read_only_handle_writes_nothing},
+        {"deleted while open", deleted_while_open},
+        {"only the database deleted while open", only_the_database_deleted_while_open},
+        {"replaced while open", replaced_while_open},
+        {"moved away while open, and back", moved_away_while_open_and_back},
+        {"the folder removed while open", the_folder_removed_while_open},
+        {"a full disk", a_full_disk},
+        {"a disk that was full before", a_disk_that_was_full_before},
+        {"network filesystems are refused by name", network_filesystems_are_refused_by_name},
+        {"local filesystems are used", local_filesystems_are_used},
+        {NULL, NULL},
+    };
+    return run_tests(count, arguments, tests);
+}
