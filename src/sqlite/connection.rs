@@ -188,12 +188,13 @@ impl Link {
         if let Some(broken) = slot.take_if(|session| !session.sql.is_autocommit()) {
             broken.close_as_it_is();
         }
-        let answer = match &*slot {
+        // Before: SQLite would make side files beside whatever is at the path now. After the transaction: an
+        // answer stands only if the file was still in its place then.
+        let answer = self.in_place().and_then(|()| match &*slot {
             Some(session) => work(session, deadline),
             None => self.reopen().and_then(|session| work(slot.insert(session), deadline)),
-        };
-        // After the transaction: an answer stands only if the file was still in its place then.
-        let answer = if self.file.identity() == Some(self.identity) { answer } else { Err(moved()) };
+        });
+        let answer = self.in_place().and(answer);
         if let Err(error) = &answer
             && is_fault(error.kind())
             && let Some(session) = slot.take()
@@ -203,11 +204,12 @@ impl Link {
         answer
     }
 
+    /// That the path still leads to the file that was opened.
+    fn in_place(&self) -> Result<(), Error> {
+        if self.file.identity() == Some(self.identity) { Ok(()) } else { Err(moved()) }
+    }
+
     fn reopen(&self) -> Result<Session, Error> {
-        // SQLite would make side files beside whatever is at the path now.
-        if self.file.identity() != Some(self.identity) {
-            return Err(moved());
-        }
         let session = (self.connect)(&self.file, false)?;
         if neighbour::has_moved(&session.sql) { Err(moved()) } else { Ok(session) }
     }

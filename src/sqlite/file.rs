@@ -43,6 +43,11 @@ impl File {
                         ),
                     ));
                 }
+                if metadata.len() == 1 {
+                    // SQLite takes it for empty (os_unix.c, unixFileSize) and would write over it.
+                    let message = format!("{}: it has one byte and is no database", path.display());
+                    return Err(Error::new(ErrorKind::NotADatabase, message));
+                }
                 path.canonicalize().map_err(|error| cannot_open(path, &error.to_string()))?
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => missing(path, options)?,
@@ -63,7 +68,9 @@ impl File {
     }
 
     fn refuse_network_filesystem(&self) -> Result<(), Error> {
-        let status = statfs(self.folder())
+        // The file may be a mount of its own.
+        let status = statfs(&self.path)
+            .or_else(|_| statfs(self.folder()))
             .map_err(|error| cannot_open(&self.path, &format!("statfs of its folder: {error}")))?;
         match network_filesystem(status.filesystem_type()) {
             None => Ok(()),
