@@ -238,7 +238,7 @@ typedef struct fencepost_options {
  */
 typedef struct fencepost_error {
   /**
-   * SQLite's extended result code (https://www.sqlite.org/rescode.html), 0 when SQLite had no part in it.
+   * SQLite's extended result code (<https://www.sqlite.org/rescode.html>), 0 when SQLite had no part in it.
    */
   int32_t sqlite_code;
   /**

@@ -1,7 +1,7 @@
 //! The C ABI: pointers in, status out, nothing decided. The comments here are the header's.
 //!
 //! Every function borrows its arguments, hands them to [`Db`], and turns the answer into a status, in
-//! [`call`]. No panic leaves it.
+//! `convert::call`. No panic leaves it.
 
 #![allow(unsafe_code)]
 #![allow(non_camel_case_types)]

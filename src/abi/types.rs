@@ -166,7 +166,7 @@ pub struct fencepost_options {
 /// the code is 0 and the message empty.
 #[repr(C)]
 pub struct fencepost_error {
-    /// SQLite's extended result code (https://www.sqlite.org/rescode.html), 0 when SQLite had no part in it.
+    /// SQLite's extended result code (<https://www.sqlite.org/rescode.html>), 0 when SQLite had no part in it.
     pub sqlite_code: i32,
     /// Zero.
     pub reserved: [i32; 3],
