@@ -19,7 +19,7 @@ STAGED := scripts/staged
 PLACE   = PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' DESTDIR='$(DESTDIR)'
 
 # The order is that of interest: what fails most often, and soonest, comes first.
-SUITES := lint rust symbols abi c go ruby processes install demo
+SUITES := lint rust symbols abi c go ruby processes install readme demo
 
 ##@ Start here
 
@@ -127,6 +127,10 @@ test-processes: stage ## Many processes, forks and a second copy of SQLite on on
 .PHONY: test-install
 test-install: build ## Install, move away, build C, C++ and CMake programs against it, uninstall
 	@scripts/test-install
+
+.PHONY: test-readme
+test-readme: stage ## The programs in the READMEs, as they are written there
+	$(STAGED) python3 -B tests/readme/run.py
 
 .PHONY: test-demo
 test-demo: stage ## The stale-worker story, without the set-up
