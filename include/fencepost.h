@@ -20,9 +20,9 @@
  *            a file share. Safety rests on fences; clocks decide only when a lease may change hands.
  * Durable    OK means synced to the disk, unless FENCEPOST_DURABILITY_NORMAL was asked for.
  * Threads    Any number of threads may use one handle at once. Closing it while a call runs is an error of
- *            the caller's that the library cannot see.
- * Processes  Any number, in any language. After fork() a handle works on in the parent and in the child.
- *            Not from a signal handler, and not in a child made by a bare clone(2) (UNSUPPORTED).
+ *            the caller's that the library cannot see. No function may be called by a signal handler.
+ * Processes  Any number, in any language. After fork() a handle works on in the parent and in the child,
+ *            but not in a child that was made by a bare clone(2) or a signal handler's fork (UNSUPPORTED).
  * Host       Another copy of SQLite in the same process may use the same file at the same time. While the
  *            file exists, its descriptors stay open after fencepost_close, and are used again: closing one
  *            would drop the locks of that other copy (see fcntl_locking(2)).

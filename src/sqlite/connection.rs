@@ -20,6 +20,9 @@ use crate::turn::{Inside, Lane, Turn};
 /// How long to sleep between tries while the file is locked: first, and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(10));
 
+/// A timeout that the clock cannot add is cut here.
+const LONGEST: Duration = Duration::from_secs(1 << 31);
+
 /// An open connection and what it knows of the file's schema.
 pub(super) struct Session {
     pub(super) sql: Connection,
@@ -124,30 +127,33 @@ impl Link {
     /// Opens the file for the first time, and so decides which file it is from now on.
     pub(super) fn open(
         file: &Arc<File>,
-        lane: impl FnOnce(Identity) -> Lane,
+        lane: impl Fn(Identity) -> Lane,
         connect: Connect,
     ) -> Result<Link, Error> {
         fork::check()?;
         let create = !file.options.open_existing && !file.options.read_only;
-        let (session, identity) = retry(file, Instant::now() + file.options.busy_timeout, || {
-            let _inside = Inside::enter();
+        retry(file, deadline(file), || {
+            let inside = Inside::enter();
             let session = connect(file, create)?;
             // Taken between the opening and the look whether it is still the one that was opened.
             let identity = file.identity();
             match identity {
-                Some(identity) if !neighbour::has_moved(&session.sql) => Ok((session, identity)),
+                Some(identity) if !neighbour::has_moved(&session.sql) => {
+                    Ok(Link::new(&inside, file, identity, lane(identity), connect, Some(session)))
+                }
                 _ => Err(moved()),
             }
-        })?;
-        Ok(Link::new(file, identity, lane(identity), connect, Some(session)))
+        })
     }
 
     /// Another way to the file of this identity, opened on its first use.
     pub(super) fn later(file: &Arc<File>, identity: Identity, lane: Lane, connect: Connect) -> Link {
-        Link::new(file, identity, lane, connect, None)
+        Link::new(&Inside::enter(), file, identity, lane, connect, None)
     }
 
+    /// Inside, because no fork may come between a session's opening and its place in a slot.
     fn new(
+        _inside: &Inside,
         file: &Arc<File>,
         identity: Identity,
         lane: Lane,
@@ -155,7 +161,6 @@ impl Link {
         session: Option<Session>,
     ) -> Link {
         let slot = Arc::new(Mutex::new(session));
-        let _inside = Inside::enter();
         let mut slots = lock(&SLOTS);
         slots.retain(|other| other.strong_count() > 0);
         slots.push(Arc::downgrade(&slot));
@@ -170,7 +175,7 @@ impl Link {
     /// busy timeout is not over. `work` leaves no transaction open and may be run any number of times.
     pub(super) fn run<T>(&self, mut work: impl FnMut(&Session, Instant) -> Answer<T>) -> Answer<T> {
         fork::check()?;
-        let deadline = Instant::now() + self.file.options.busy_timeout;
+        let deadline = deadline(&self.file);
         let _turn = Turn::take(self.lane, deadline).ok_or_else(|| {
             self.file.error(ErrorKind::Busy, "other threads of this process kept it in use; try again")
         })?;
@@ -251,6 +256,12 @@ fn moved() -> Error {
         ErrorKind::Io,
         "the file was deleted, moved or replaced while it was open; close this handle and open it again",
     )
+}
+
+/// Until when a call that begins now may wait.
+fn deadline(file: &File) -> Instant {
+    let now = Instant::now();
+    now.checked_add(file.options.busy_timeout).unwrap_or(now + LONGEST)
 }
 
 /// Tries until the answer is another than BUSY or the deadline is over. Sleeps outside.

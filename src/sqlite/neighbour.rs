@@ -16,7 +16,7 @@
 
 #![allow(unsafe_code)]
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::os::fd::RawFd;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
@@ -27,7 +27,7 @@ use rusqlite::{Connection, ffi};
 use crate::error::{Error, ErrorKind};
 
 /// Device and inode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key(u64, u64);
 
 struct Descriptor {
@@ -38,13 +38,12 @@ struct Descriptor {
 }
 
 /// The descriptors of each regular file that SQLite has opened, oldest first.
-#[derive(Default)]
-struct Files(HashMap<Key, Vec<Descriptor>>);
+struct Files(BTreeMap<Key, Vec<Descriptor>>);
 
-static FILES: OnceLock<Mutex<Files>> = OnceLock::new();
+static FILES: Mutex<Files> = Mutex::new(Files(BTreeMap::new()));
 
 fn files() -> MutexGuard<'static, Files> {
-    FILES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
+    FILES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Files {
@@ -325,14 +324,13 @@ pub(crate) fn has_moved(connection: &Connection) -> bool {
 /// In a forked child: really closes every descriptor from the parent, whose locks it would keep otherwise.
 /// A new process has no POSIX locks that this could drop (fork(2)).
 pub(crate) fn close_inherited_descriptors() {
-    let Some(files) = FILES.get() else { return };
-    let mut files = match files.try_lock() {
+    let mut files = match FILES.try_lock() {
         Ok(files) => files,
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
         // Forked by a signal handler in the middle of the above: see `fork::check`.
         Err(TryLockError::WouldBlock) => return,
     };
-    for (_, all) in files.0.drain() {
+    for all in std::mem::take(&mut files.0).values() {
         all.iter().for_each(|d| close(d.fd));
     }
 }
