@@ -7,7 +7,7 @@ require "fencepost"
 NATIVE = Fencepost.send(:const_get, :Native)
 NATIVE.singleton_class.prepend(Module.new do
   def fencepost_close(pointer)
-    puts pointer.address unless pointer.null?
+    puts pointer.address
     super
   end
 

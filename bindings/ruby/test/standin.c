@@ -36,8 +36,8 @@ fencepost_status fencepost_open(const char *path, const fencepost_options *optio
 
 void fencepost_close(fencepost_db *db)
 {
-    if (db != NULL)
-        wait_for_another_thread(FENCEPOST_OK);
+    (void)db;
+    wait_for_another_thread(FENCEPOST_OK);
 }
 
 fencepost_status fencepost_init_db(fencepost_db *db, fencepost_error *error)

@@ -94,7 +94,7 @@ module Fencepost
       def close
         pointer = @slot.read_pointer
         @slot.write_pointer(nil)
-        Native.fencepost_close(pointer)
+        Native.fencepost_close(pointer) unless pointer.null?
       end
 
       # For ObjectSpace.define_finalizer.
