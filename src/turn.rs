@@ -11,7 +11,7 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What one caller at a time may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -163,6 +163,17 @@ impl Standstill {
         self.0.forks = 0;
         self.0.lanes.clear();
     }
+}
+
+/// Sleeps for a time, however many signals come.
+///
+/// Not `thread::sleep`: after each signal it asks for the rest anew, and the kernel adds the timer's slack (50
+/// microseconds) to that rest each time. Ruby sends one signal after the other to a thread that is wanted back
+/// (for a trap handler, Timeout, Thread#kill), and would keep it asleep for ever. A condition variable waits
+/// for a fixed point in time.
+pub(crate) fn sleep(time: Duration) {
+    let (mutex, nobody) = (Mutex::new(()), Condvar::new());
+    drop(nobody.wait_timeout(mutex.lock().unwrap_or_else(PoisonError::into_inner), time));
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
@@ -15,7 +14,7 @@ use super::{neighbour, statements};
 use crate::db::Durability;
 use crate::error::{Answer, Error, ErrorKind};
 use crate::fork;
-use crate::turn::{Inside, Lane, Turn};
+use crate::turn::{self, Inside, Lane, Turn};
 
 /// How long to sleep between tries while the file is locked: first, and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(10));
@@ -276,7 +275,7 @@ fn retry<T>(
         let left = deadline.saturating_duration_since(Instant::now());
         match answer {
             Err(error) if error.kind() == ErrorKind::Busy && !left.is_zero() => {
-                thread::sleep(pause.min(left));
+                turn::sleep(pause.min(left));
                 pause = (pause * 2).min(PAUSE.1);
             }
             Err(error) => return Err(explained(file, error)),

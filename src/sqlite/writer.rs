@@ -4,7 +4,6 @@
 //! that commits several callers' changes together would take their `change`s here.
 
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
@@ -99,7 +98,7 @@ fn commit(session: &Session, deadline: Instant) -> Result<(), Error> {
             Err(error)
                 if error.kind() == ErrorKind::Busy && Instant::now() < deadline && !turn::fork_waits() =>
             {
-                thread::sleep(Duration::from_millis(1));
+                turn::sleep(Duration::from_millis(1));
             }
             other => return other,
         }
