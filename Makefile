@@ -75,7 +75,7 @@ uninstall: ## Remove what `make install` with the same PREFIX, LIBDIR and DESTDI
 .PHONY: clean
 clean: ## Remove all that was built
 	cargo clean
-	rm -rf build
+	rm -rf build bindings/c/build tests/abi/build tests/processes/build
 
 ##@ Files that are made from others and checked in
 
