@@ -1,0 +1,123 @@
+"""Another process on the file: does what support.Peer asks, a line of JSON each. It loads the host's SQLite or
+fencepost only when it is asked to use it."""
+
+import functools
+import json
+import os
+import signal
+import sys
+import threading
+
+path = sys.argv[1]
+
+
+class Refused(Exception):
+    pass
+
+
+@functools.cache
+def host(timeout):
+    import sqlite3
+
+    return sqlite3.connect(path, timeout=timeout, isolation_level=None)
+
+
+@functools.cache
+def fencepost(busy_timeout_ms):
+    from fencepost_ctypes import KEEP_JOURNAL_MODE, NORMAL, Db
+
+    return Db(path, busy_timeout_ms=busy_timeout_ms, durability=NORMAL, flags=KEEP_JOURNAL_MODE)
+
+
+def sql(statement):
+    import sqlite3
+
+    try:
+        return host(0).execute(statement).fetchall()
+    except sqlite3.Error as error:
+        raise Refused(str(error)) from error
+
+
+def claim(job, owner, now, ttl):
+    return fencepost(-1).claim(job, owner, now, ttl).status
+
+
+def increment(name, count):
+    """Through the host's SQLite."""
+    for _ in range(count):
+        host(60).execute("UPDATE counters SET n = n + 1 WHERE name = ?", [name])
+
+
+def grants(owner, count, raw):
+    """Claims and releases a job of its own and one that others want too, so many times each; the fences of the second.
+    With `raw`, a thread opens, reads and closes the three files all the while."""
+    ended = threading.Event()
+
+    def touch():
+        while not ended.is_set():
+            for suffix in ("", "-wal", "-shm"):
+                try:
+                    fd = os.open(path + suffix, os.O_RDONLY)
+                except FileNotFoundError:
+                    continue
+                os.read(fd, 100)
+                os.close(fd)
+
+    thread = threading.Thread(target=touch, daemon=True)
+    if raw:
+        thread.start()
+    db = fencepost(30_000)
+    fences = []
+    for n in range(1, count + 1):
+        if db.claim(owner, owner, 0, 10).ok() != n:
+            raise AssertionError(f"{db.state(owner)} instead of fence {n}")
+        db.release(owner, owner, n).ok()
+        answer = db.claim("shared", owner, 0, 10)
+        if answer.status != "HELD":
+            fences.append(answer.ok())
+            db.release("shared", owner, fences[-1]).ok()
+    ended.set()
+    if raw:
+        thread.join()
+    return fences
+
+
+def hold_with_child():
+    """Forks a child that lives on; then stops in the middle of a claim, for ever. At SIGUSR1 the child claims without a
+    wait for locks, and puts the status into a file. Answers the child's number."""
+    import ctypes
+
+    from fencepost_ctypes import NO_WAIT, Db
+
+    db = Db(path, busy_timeout_ms=NO_WAIT)
+    db.claim("before", "parent", 0, 10).ok()
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    child = os.fork()
+    if child == 0:
+        # Else the test would wait for the end of this process's output.
+        os.close(1)
+        signal.sigwait([signal.SIGUSR1])
+        answer = db.claim("child", "child", 0, 10)
+        with open(path + ".child.new", "w") as file:
+            file.write(answer.status)
+        os.rename(path + ".child.new", path + ".child")
+        signal.pause()
+    hold = ctypes.CDLL(None)
+    hold.hold_next_sync()
+    threading.Thread(target=db.claim, args=("held", "parent", 0, 10), daemon=True).start()
+    hold.hold_until_reached()
+    return child
+
+
+def main():
+    known = {f.__name__: f for f in (sql, claim, increment, grants, hold_with_child)}
+    for line in sys.stdin:
+        name, *arguments = json.loads(line)
+        try:
+            answer = "ok", known[name](*arguments)
+        except (Refused, AssertionError) as refused:
+            answer = "refused", str(refused)
+        print(json.dumps(answer), flush=True)
+
+
+main()
