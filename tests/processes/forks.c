@@ -1,9 +1,10 @@
 /*
  * Forks of a C program with threads, as test_fork.py asks:
  *
- *     rounds PATH LOG COUNT   forks COUNT times while three threads are in the middle of operations; parent, children
- *                             and children of children all work on and write what they were told into LOG, as
- *                             client.c prints it
+ *     rounds PATH LOG COUNT   forks COUNT times while threads are in the middle of operations, opening and closing
+ *                             too; parent, children and children of children all work on and write what they
+ *                             were told into LOG, as client.c prints it
+ *     storm PATH LOG          forks from several threads at once, which also work on
  *     clone PATH              makes children by a bare clone(2), which the library cannot see
  *     claim PATH JOB          claims once without waiting for locks, and exits with the status
  */
@@ -29,8 +30,9 @@
         if (!(what)) fail(__LINE__, #what);                                                                            \
     } while (0)
 
-enum { THREADS = 3 };
+enum { THREADS = 2 };
 
+static const char *path;
 static fencepost_db *db;
 static int log_file;
 static atomic_bool stopped;
@@ -50,6 +52,15 @@ static fencepost_status claim(const char *job, const char *owner, int64_t *fence
     fencepost_status status = fencepost_claim(db, job, owner, 0, 10, fence, NULL);
 
     return tell("claim", job, *fence, status);
+}
+
+static void claim_relay(fencepost_db *with, const char *owner) {
+    int64_t fence;
+    fencepost_status status = fencepost_claim(with, "relay", owner, 0, 10, &fence, NULL);
+
+    tell("claim", "relay", fence, status);
+    CHECK(status == FENCEPOST_OK || status == FENCEPOST_HELD);
+    if (status == FENCEPOST_OK) CHECK(fencepost_release(with, "relay", owner, fence, NULL) == FENCEPOST_OK);
 }
 
 static void complete(const char *job, const char *owner, int64_t fence) {
@@ -77,9 +88,7 @@ static void work(const char *owner, const char *shared, int number) {
     CHECK(status == FENCEPOST_OK || status == FENCEPOST_HELD || status == FENCEPOST_DONE);
     if (status == FENCEPOST_OK) complete(shared, owner, fence);
 
-    status = claim("relay", owner, &fence);
-    CHECK(status == FENCEPOST_OK || status == FENCEPOST_HELD);
-    if (status == FENCEPOST_OK) CHECK(fencepost_release(db, "relay", owner, fence, NULL) == FENCEPOST_OK);
+    claim_relay(db, owner);
 }
 
 static void *work_on(void *number) {
@@ -87,6 +96,23 @@ static void *work_on(void *number) {
 
     snprintf(owner, sizeof owner, "thread%d", *(int *)number);
     for (int i = 0; !atomic_load(&stopped); i++) work(owner, "shared-0", i);
+    return NULL;
+}
+
+static void come_and_go(const char *owner) {
+    fencepost_db *own;
+    fencepost_job *row;
+
+    CHECK(fencepost_open(path, NULL, &own, NULL) == FENCEPOST_OK);
+    CHECK(fencepost_state(own, "relay", &row, NULL) == FENCEPOST_OK);
+    fencepost_job_free(row);
+    claim_relay(own, owner);
+    fencepost_close(own);
+}
+
+static void *come_and_go_on(void *nothing) {
+    (void)nothing;
+    while (!atomic_load(&stopped)) come_and_go("guest");
     return NULL;
 }
 
@@ -102,6 +128,7 @@ static int count_descriptors(void) {
 
 static void rounds(int count) {
     pthread_t threads[THREADS];
+    pthread_t guest;
     int numbers[THREADS];
     char shared[32];
     int status;
@@ -110,12 +137,14 @@ static void rounds(int count) {
     CHECK(fencepost_enqueue(db, "relay", NULL) == FENCEPOST_OK);
     CHECK(fencepost_enqueue(db, "shared-0", NULL) == FENCEPOST_OK);
     work("before", "shared-0", 0);
+    come_and_go("before");
     int descriptors = count_descriptors();
 
     for (int i = 0; i < THREADS; i++) {
         numbers[i] = i;
         CHECK(pthread_create(&threads[i], NULL, work_on, &numbers[i]) == 0);
     }
+    CHECK(pthread_create(&guest, NULL, come_and_go_on, NULL) == 0);
     for (int i = 1; i <= count; i++) {
         snprintf(shared, sizeof shared, "shared-%d", i);
         CHECK(fencepost_enqueue(db, shared, NULL) == FENCEPOST_OK);
@@ -138,7 +167,48 @@ static void rounds(int count) {
     }
     atomic_store(&stopped, true);
     for (int i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+    CHECK(pthread_join(guest, NULL) == 0);
     CHECK(count_descriptors() <= descriptors);
+}
+
+static void *fork_on(void *number) {
+    char owner[32];
+    char shared[32];
+    int status;
+
+    snprintf(owner, sizeof owner, "forker%d", *(int *)number);
+    for (int i = 0; i < 50; i++) {
+        snprintf(shared, sizeof shared, "shared-%d", i);
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            strcat(owner, "s-child");
+            work(owner, shared, i);
+            _exit(0);
+        }
+        work(owner, shared, i);
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }
+    return NULL;
+}
+
+/* All threads fork. */
+static void storm(void) {
+    pthread_t threads[THREADS];
+    int numbers[THREADS];
+    char shared[32];
+
+    CHECK(fencepost_init_db(db, NULL) == FENCEPOST_OK);
+    CHECK(fencepost_enqueue(db, "relay", NULL) == FENCEPOST_OK);
+    for (int i = 0; i < 50; i++) {
+        snprintf(shared, sizeof shared, "shared-%d", i);
+        CHECK(fencepost_enqueue(db, shared, NULL) == FENCEPOST_OK);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        numbers[i] = i;
+        CHECK(pthread_create(&threads[i], NULL, fork_on, &numbers[i]) == 0);
+    }
+    for (int i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
 static int clone_bare(void) { return (int)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); }
@@ -146,7 +216,7 @@ static int clone_bare(void) { return (int)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0
 #define UNSUPPORTED(call) CHECK((call) == FENCEPOST_UNSUPPORTED)
 
 /* In a child of a bare clone. */
-static _Noreturn void find_all_unsupported(const char *path) {
+static _Noreturn void find_all_unsupported(void) {
     fencepost_db *other;
     fencepost_job *row;
     int64_t fence;
@@ -184,7 +254,7 @@ static void *claim_held(void *answer) {
 }
 
 /* A program of its own claims without waiting for locks. It is spawned: unlike a fork that waits for no transaction. */
-static fencepost_status claim_elsewhere(const char *path, const char *job) {
+static fencepost_status claim_elsewhere(const char *job) {
     char *arguments[] = {"forks", "claim", (char *)path, (char *)job, NULL};
     int status;
     pid_t child;
@@ -194,7 +264,7 @@ static fencepost_status claim_elsewhere(const char *path, const char *job) {
     return (int8_t)WEXITSTATUS(status);
 }
 
-static void clones(const char *path) {
+static void clones(void) {
     char log_name[4096];
     struct stat before;
     struct stat after;
@@ -212,11 +282,11 @@ static void clones(const char *path) {
 
     /* The handle is idle: the child's close neither copies the log into the file nor takes it away. */
     child = clone_bare();
-    if (child == 0) find_all_unsupported(path);
+    if (child == 0) find_all_unsupported();
     CHECK(waitpid(child, &status, 0) == child && status == 0);
     CHECK(stat(log_name, &after) == 0 && before.st_ino == after.st_ino);
     CHECK(fencepost_renew(db, "job", "parent", fence, 1, 10, NULL) == FENCEPOST_OK);
-    CHECK(claim_elsewhere(path, "job") == FENCEPOST_HELD);
+    CHECK(claim_elsewhere("job") == FENCEPOST_HELD);
 
     /* A thread of the parent is in the middle of a transaction: its locks stay. */
     pthread_t thread;
@@ -225,14 +295,21 @@ static void clones(const char *path) {
     CHECK(pthread_create(&thread, NULL, claim_held, &answer) == 0);
     hold_until_reached();
     child = clone_bare();
-    if (child == 0) find_all_unsupported(path);
+    if (child == 0) find_all_unsupported();
     CHECK(waitpid(child, &status, 0) == child && status == 0);
-    CHECK(claim_elsewhere(path, "elsewhere") == FENCEPOST_BUSY);
+    CHECK(claim_elsewhere("elsewhere") == FENCEPOST_BUSY);
     hold_let_go();
     CHECK(pthread_join(thread, NULL) == 0);
     CHECK(answer == FENCEPOST_OK);
-    CHECK(claim_elsewhere(path, "held") == FENCEPOST_HELD);
-    CHECK(claim_elsewhere(path, "elsewhere") == FENCEPOST_OK);
+    CHECK(claim_elsewhere("held") == FENCEPOST_HELD);
+    CHECK(claim_elsewhere("elsewhere") == FENCEPOST_OK);
+}
+
+static int open_log(const char *log) {
+    int fd = open(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+
+    CHECK(fd >= 0);
+    return fd;
 }
 
 int main(int count, char **arguments) {
@@ -240,13 +317,16 @@ int main(int count, char **arguments) {
 
     if (count < 3) return 2;
     if (strcmp(arguments[1], "claim") == 0) options.busy_timeout_ms = -1;
-    CHECK(fencepost_open(arguments[2], &options, &db, NULL) == FENCEPOST_OK);
+    path = arguments[2];
+    CHECK(fencepost_open(path, &options, &db, NULL) == FENCEPOST_OK);
     if (strcmp(arguments[1], "rounds") == 0 && count == 5) {
-        log_file = open(arguments[3], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-        CHECK(log_file >= 0);
+        log_file = open_log(arguments[3]);
         rounds(atoi(arguments[4]));
+    } else if (strcmp(arguments[1], "storm") == 0 && count == 4) {
+        log_file = open_log(arguments[3]);
+        storm();
     } else if (strcmp(arguments[1], "clone") == 0 && count == 3) {
-        clones(arguments[2]);
+        clones();
     } else if (strcmp(arguments[1], "claim") == 0 && count == 4) {
         int64_t fence;
         return (uint8_t)fencepost_claim(db, arguments[3], "elsewhere", 0, 10, &fence, NULL);

@@ -86,6 +86,12 @@ class Rounds(Case):
         subprocess.run([BUILD / "forks", "rounds", self.path, self.log, str(ROUNDS)], check=True)
         self.assert_all_told(ROUNDS)
 
+    def test_c_with_forks_from_many_threads_at_once(self):
+        subprocess.run([BUILD / "forks", "storm", self.path, self.log], check=True)
+        with open(self.log) as log:
+            self.assert_history(parse(log))
+        self.assertEqual(self.rows("SELECT count(*), sum(done) FROM jobs"), [[1 + 50 + 200, 50 + 200]])
+
     def test_ruby(self):
         subprocess.run([*RUBY, HERE / "forks.rb", self.path, self.log, str(ROUNDS)], check=True)
         self.assert_all_told(ROUNDS)
