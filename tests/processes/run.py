@@ -6,6 +6,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -21,10 +22,12 @@ def names(suite):
             yield test.id()
 
 
-def run(name):
+def run(name, folder):
     """What it printed, when it failed."""
     command = [sys.executable, "-B", "-m", "unittest", "-q", name]
-    environment = dict(os.environ, LD_PRELOAD=str(HERE / "build/libhold.so"), PYTHONDONTWRITEBYTECODE="1")
+    environment = dict(
+        os.environ, LD_PRELOAD=str(HERE / "build/libhold.so"), PYTHONDONTWRITEBYTECODE="1", TMPDIR=folder
+    )
     with subprocess.Popen(
         command,
         cwd=HERE,
@@ -49,7 +52,9 @@ def main():
     passed = failed = 0
     for name in names(suite):
         start = time.monotonic()
-        output = run(name)
+        # A test that was killed does not take its own folder away.
+        with tempfile.TemporaryDirectory(prefix="fencepost-") as folder:
+            output = run(name, folder)
         print(f"{'FAILED' if output else 'ok':6} {time.monotonic() - start:5.1f} s  {name}", flush=True)
         if output:
             failed += 1
