@@ -19,7 +19,7 @@ STAGED := scripts/staged
 PLACE   = PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' DESTDIR='$(DESTDIR)'
 
 # The order is that of interest: what fails most often, and soonest, comes first.
-SUITES := lint rust symbols abi c go ruby processes install readme demo
+SUITES := lint rust symbols abi c go ruby processes tsan install readme demo
 
 ##@ Start here
 
@@ -123,6 +123,10 @@ test-ruby: stage ## The Ruby library
 .PHONY: test-processes
 test-processes: stage ## Many processes, forks and a second copy of SQLite on one file
 	$(STAGED) $(MAKE) -C tests/processes test
+
+.PHONY: test-tsan
+test-tsan: ## Many threads on one handle under ThreadSanitizer, Rust's standard library included
+	@scripts/tsan
 
 .PHONY: test-install
 test-install: build ## Install, move away, build C, C++ and CMake programs against it, uninstall

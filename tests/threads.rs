@@ -1,4 +1,4 @@
-//! Many threads on one handle. Under ThreadSanitizer this is also the search for data races: see `scripts/tsan`.
+//! Many threads on one handle. `scripts/tsan` looks for data races with the same from C (`tests/abi/threads.c`).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
