@@ -11,9 +11,11 @@ enum Word {
     Text(String),
     Bare(String),
     List(Vec<String>),
+    /// Only in answers: in a file it is as bare as any number.
+    Double(f64),
 }
 
-use Word::{Bare, List, Text};
+use Word::{Bare, Double, List, Text};
 
 impl Word {
     fn text(&self) -> &str {
@@ -131,12 +133,29 @@ fn optional(text: Option<String>) -> Word {
 /// Whether an answer is what was expected; doubles are compared as numbers.
 fn same(expected: &Word, given: &Word) -> bool {
     match (expected, given) {
-        (Bare(expected), Bare(given)) if expected != given => {
-            expected.contains(|c: char| c.is_ascii_digit())
-                && given.contains('.')
-                && expected.parse::<f64>().is_ok_and(|number| given.parse() == Ok(number))
-        }
+        (Bare(expected), Double(given)) => expected.parse() == Ok(*given),
         _ => expected == given,
+    }
+}
+
+/// Says where a panic came from.
+struct Place<'a> {
+    path: &'a Path,
+    number: usize,
+    line: &'a str,
+}
+
+impl std::fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}: {:.200}", self.path.display(), self.number, self.line)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{self}");
+        }
     }
 }
 
@@ -176,44 +195,46 @@ impl Case {
         vec![Text(printed.strip_suffix('\n').unwrap_or(&printed).to_owned())]
     }
 
-    fn step(&mut self, step: &str, a: &[Word]) -> Vec<Word> {
-        match step {
-            "reopen" => {
+    fn step(&mut self, step: &str, arguments: &[Word]) -> Vec<Word> {
+        match (step, arguments) {
+            ("reopen", []) => {
                 self.open();
                 Vec::new()
             }
-            "sql" => self.sql(a[0].text()),
-            "init_db" => answer(self.db().init_db().map(Ok), none),
-            "enqueue" => answer(self.db().enqueue(a[0].text()), none),
-            "state" => answer(self.db().state(a[0].text()), |job| {
+            ("sql", [statement]) => self.sql(statement.text()),
+            ("init_db", []) => answer(self.db().init_db().map(Ok), none),
+            ("enqueue", [id]) => answer(self.db().enqueue(id.text()), none),
+            ("state", [id]) => answer(self.db().state(id.text()), |job| {
                 vec![
                     Text(job.id),
                     optional(job.owner),
-                    Bare(format!("{:?}", job.until)),
+                    Double(job.until),
                     Bare(job.fence.to_string()),
                     optional(job.result),
                     Bare(job.done.to_string()),
                 ]
             }),
-            "claim" => {
-                let claimed = self.db().claim(a[0].text(), a[1].text(), a[2].number(), a[3].number());
+            ("claim", [id, owner, now, ttl]) => {
+                let claimed = self.db().claim(id.text(), owner.text(), now.number(), ttl.number());
                 answer(claimed, |fence| status(&fence.to_string()))
             }
-            "renew" => answer(
-                self.db().renew(a[0].text(), a[1].text(), a[2].number(), a[3].number(), a[4].number()),
+            ("renew", [id, owner, fence, now, ttl]) => answer(
+                self.db().renew(id.text(), owner.text(), fence.number(), now.number(), ttl.number()),
                 none,
             ),
-            "complete" => {
-                let result = a[4].optional_text();
+            ("complete", [id, owner, fence, now, result]) => {
+                let result = result.optional_text();
                 answer(
-                    self.db().complete(a[0].text(), a[1].text(), a[2].number(), a[3].number(), result),
+                    self.db().complete(id.text(), owner.text(), fence.number(), now.number(), result),
                     none,
                 )
             }
-            "release" => answer(self.db().release(a[0].text(), a[1].text(), a[2].number()), none),
-            "claim_many" => {
-                let owners = a[1].list();
-                let claimed = self.db().claim_many(a[0].text(), &owners, a[2].number(), a[3].number());
+            ("release", [id, owner, fence]) => {
+                answer(self.db().release(id.text(), owner.text(), fence.number()), none)
+            }
+            ("claim_many", [id, owners, now, ttl]) => {
+                let owners = owners.list();
+                let claimed = self.db().claim_many(id.text(), &owners, now.number(), ttl.number());
                 answer(claimed, |fences| {
                     assert_eq!(fences.len(), owners.len());
                     let granted: Vec<_> = fences.into_iter().flatten().collect();
@@ -221,7 +242,7 @@ impl Case {
                     status(&granted.first().map_or("none".to_owned(), i64::to_string))
                 })
             }
-            other => panic!("unknown step {other}"),
+            _ => panic!("no step {step} with {} arguments", arguments.len()),
         }
     }
 }
@@ -236,11 +257,13 @@ fn run(path: &Path, failures: &mut String) -> usize {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
+        let place = Place { path, number: index + 1, line };
         let mut given = words(line);
         let arrow = given.iter().position(|word| *word == Bare("=>".to_owned()));
         let expected = arrow.map_or(Vec::new(), |arrow| given.split_off(arrow)[1..].to_vec());
-        let Bare(step) = given.remove(0) else { panic!("line {} does not begin with a step", index + 1) };
+        let Bare(step) = given.remove(0) else { panic!("a line begins with a step") };
         if step == "case" {
+            assert!(matches!(&given[..], [Text(_)]) && expected.is_empty(), "a case has a name and no more");
             case = Some(Case::new());
             continue;
         }
@@ -249,8 +272,7 @@ fn run(path: &Path, failures: &mut String) -> usize {
         let right = answered.len() == expected.len()
             && expected.iter().zip(&answered).all(|(expected, given)| same(expected, given));
         if !right {
-            let name = path.file_name().unwrap().to_string_lossy();
-            writeln!(failures, "{name}:{}: {line}\n  answered {answered:?}", index + 1).unwrap();
+            writeln!(failures, "{place}\n  answered {answered:.200?}").unwrap();
         }
     }
     steps
