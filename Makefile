@@ -87,12 +87,6 @@ header: ## Write include/fencepost.h anew from src/abi
 symbols: build ## Write ABI.symbols anew from the shared library
 	scripts/symbols build/lib/libfencepost.so > ABI.symbols
 
-##@ Not part of `make test`
-
-.PHONY: tsan
-tsan: ## The tests of many threads with all of the library under ThreadSanitizer (installs Debian packages)
-	scripts/tsan
-
 ##@ Suites (`make test` runs them all)
 
 .PHONY: lint
