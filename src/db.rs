@@ -74,8 +74,8 @@ impl Db {
     ///
     /// Every kind but FenceExhausted; the message says what to do.
     pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Db, Error> {
+        fork::begin();
         neighbour::install()?;
-        fork::install();
         let file = Arc::new(File::find(path.as_ref(), options)?);
         if options.read_only {
             return Ok(Db { writer: None, reader: Reader::open(&file)? });

@@ -7,14 +7,13 @@
 //! it inherited, before anything else; and both open anew on their next call.
 
 use std::cell::RefCell;
-use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::error::{Error, ErrorKind};
 use crate::sqlite::{close_all_connections, neighbour};
 use crate::turn::Standstill;
 
-/// The process whose SQLite state this is.
+/// The process whose SQLite state this is; 0 before there is any.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
@@ -22,13 +21,11 @@ thread_local! {
     static STANDSTILL: RefCell<Option<Standstill>> = const { RefCell::new(None) };
 }
 
-/// Arranges for the handlers to run, once a process.
-pub(crate) fn install() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        OWNER.store(std::process::id(), Ordering::Relaxed);
-        neighbour::at_fork(prepare, parent, child);
-    });
+/// To be called before the first use of SQLite.
+pub(crate) fn begin() {
+    // Long done, unless a linker has dropped what runs at load.
+    neighbour::register_fork_handlers();
+    let _ = OWNER.compare_exchange(0, std::process::id(), Ordering::Relaxed, Ordering::Relaxed);
 }
 
 /// Refuses to go on in a child that was made behind the handlers' back: it has SQLite state that is not its
@@ -46,10 +43,11 @@ pub(crate) fn check() -> Result<(), Error> {
 
 /// Whether this process has the SQLite state of another.
 pub(crate) fn crossed() -> bool {
-    OWNER.load(Ordering::Relaxed) != std::process::id()
+    let owner = OWNER.load(Ordering::Relaxed);
+    owner != 0 && owner != std::process::id()
 }
 
-fn prepare() {
+pub(crate) fn prepare() {
     // `try_with`: a thread may fork while it ends, when its locals are gone.
     let _ = STANDSTILL.try_with(|held| {
         let standstill = if crossed() { None } else { Standstill::wait() };
@@ -60,17 +58,19 @@ fn prepare() {
     });
 }
 
-fn parent() {
+pub(crate) fn parent() {
     let _ = STANDSTILL.try_with(|held| held.borrow_mut().take().map(Standstill::resume));
 }
 
-fn child() {
+pub(crate) fn child() {
     // First of all: until then a lock of the parent's would be ours as well.
     neighbour::close_inherited_descriptors();
     // Without a standstill there may be connections left that belong to the parent, and `check` says so.
     let _ = STANDSTILL.try_with(|held| {
         if let Some(standstill) = held.borrow_mut().take() {
-            OWNER.store(std::process::id(), Ordering::Relaxed);
+            if OWNER.load(Ordering::Relaxed) != 0 {
+                OWNER.store(std::process::id(), Ordering::Relaxed);
+            }
             standstill.begin_anew();
         }
     });

@@ -3,7 +3,7 @@
 
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::fencepost_db;
 use super::types::*;
@@ -52,8 +52,11 @@ pub(super) unsafe fn call<T>(
 
 /// The library's own copy of Rust's runtime would print a panic to the host's stderr.
 fn silence_panics() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| std::panic::set_hook(Box::new(|_| ())));
+    // Not a `Once`: a fork in the middle of it would leave the child waiting for ever.
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if !DONE.swap(true, Ordering::Relaxed) {
+        std::panic::set_hook(Box::new(|_| ()));
+    }
 }
 
 fn detail(sqlite_code: i32, message: &str) -> fencepost_error {

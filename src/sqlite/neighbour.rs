@@ -19,12 +19,15 @@
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use libc::flock;
 use rusqlite::{Connection, ffi};
 
 use crate::error::{Error, ErrorKind};
+use crate::fork;
+use crate::turn::Inside;
 
 /// Device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -259,6 +262,8 @@ unsafe extern "C" {
 /// Puts the functions in place, once a process, before SQLite opens its first file.
 pub(crate) fn install() -> Result<(), Error> {
     static DONE: OnceLock<Result<(), Error>> = OnceLock::new();
+    // A fork in the middle would leave the child with a half-done lock, for ever.
+    let _inside = Inside::enter();
     DONE.get_or_init(|| {
         if !has_ofd_locks() {
             return Err(Error::new(
@@ -335,25 +340,33 @@ pub(crate) fn close_inherited_descriptors() {
     }
 }
 
-/// Calls the three functions around every fork(3) of this process, for as long as it lives.
-pub(crate) fn at_fork(before: fn(), in_parent: fn(), in_child: fn()) {
-    static HANDLERS: OnceLock<[fn(); 3]> = OnceLock::new();
-    fn handle(which: usize) {
-        if let Some(handlers) = HANDLERS.get() {
-            // A panic must not unwind into the C library; the handlers have nothing to report it to.
-            let _ = std::panic::catch_unwind(handlers[which]);
-        }
+/// When the library is loaded, so that a fork in the middle of the first open finds the handlers in place.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static ON_LOAD: extern "C" fn() = {
+    extern "C" fn on_load() {
+        register_fork_handlers();
     }
+    on_load
+};
+
+/// Arranges, once a process, that every fork(3) calls the functions of [`fork`].
+pub(crate) fn register_fork_handlers() {
+    static DONE: AtomicBool = AtomicBool::new(false);
     extern "C" fn prepare() {
-        handle(0);
+        handle(fork::prepare);
     }
     extern "C" fn parent() {
-        handle(1);
+        handle(fork::parent);
     }
     extern "C" fn child() {
-        handle(2);
+        handle(fork::child);
     }
-    if HANDLERS.set([before, in_parent, in_child]).is_ok() {
+    fn handle(handler: fn()) {
+        // A panic must not unwind into the C library; the handlers have nothing to report it to.
+        let _ = std::panic::catch_unwind(handler);
+    }
+    if !DONE.swap(true, Ordering::Relaxed) {
         // SAFETY: the functions never unwind and stay loaded (the library is linked nodelete).
         unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
     }

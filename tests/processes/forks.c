@@ -5,6 +5,7 @@
  *                             too; parent, children and children of children all work on and write what they
  *                             were told into LOG, as client.c prints it
  *     storm PATH LOG          forks from several threads at once, which also work on
+ *     first PATH              forks while a thread opens the first handle of the process
  *     clone PATH              makes children by a bare clone(2), which the library cannot see
  *     claim PATH JOB          claims once without waiting for locks, and exits with the status
  */
@@ -211,6 +212,52 @@ static void storm(void) {
     for (int i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
+static void *open_first(void *started) {
+    fencepost_db *own;
+
+    atomic_store((atomic_bool *)started, true);
+    CHECK(fencepost_open(path, NULL, &own, NULL) == FENCEPOST_OK);
+    fencepost_close(own);
+    return NULL;
+}
+
+/* In a process that has not used the library yet: forks while a thread is in its first open, some steps into it. */
+static _Noreturn void fork_in_first_open(int steps) {
+    pthread_t thread;
+    atomic_bool started = false;
+    int status;
+
+    CHECK(pthread_create(&thread, NULL, open_first, &started) == 0);
+    while (!atomic_load(&started)) {
+    }
+    for (volatile int i = 0; i < steps; i++) {
+    }
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        /* Instead of hanging. */
+        alarm(10);
+        CHECK(fencepost_open(path, NULL, &db, NULL) == FENCEPOST_OK);
+        CHECK(fencepost_init_db(db, NULL) == FENCEPOST_OK);
+        fencepost_close(db);
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    _exit(0);
+}
+
+static void first_opens(void) {
+    int status;
+
+    for (int i = 0; i < 400; i++) {
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) fork_in_first_open(i % 40 * 500);
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }
+}
+
 static int clone_bare(void) { return (int)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); }
 
 #define UNSUPPORTED(call) CHECK((call) == FENCEPOST_UNSUPPORTED)
@@ -318,6 +365,10 @@ int main(int count, char **arguments) {
     if (count < 3) return 2;
     if (strcmp(arguments[1], "claim") == 0) options.busy_timeout_ms = -1;
     path = arguments[2];
+    if (strcmp(arguments[1], "first") == 0) {
+        first_opens();
+        return 0;
+    }
     CHECK(fencepost_open(path, &options, &db, NULL) == FENCEPOST_OK);
     if (strcmp(arguments[1], "rounds") == 0 && count == 5) {
         log_file = open_log(arguments[3]);

@@ -149,6 +149,10 @@ class Forks(Case):
             db.enqueue(job).ok()
         return db
 
+    def test_a_fork_during_the_first_open_leaves_the_child_able_to_open(self):
+        subprocess.run([BUILD / "forks", "first", self.path], check=True)
+        self.assertEqual(self.rows("SELECT count(*) FROM jobs"), [[0]])
+
     def test_a_bare_clone_is_refused_and_does_no_harm(self):
         subprocess.run([BUILD / "forks", "clone", self.path], check=True)
         self.assertEqual(
