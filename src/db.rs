@@ -74,7 +74,7 @@ impl Db {
     ///
     /// Every kind but FenceExhausted; the message says what to do.
     pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Db, Error> {
-        fork::begin();
+        fork::begin()?;
         neighbour::install()?;
         let file = Arc::new(File::find(path.as_ref(), options)?);
         if options.read_only {

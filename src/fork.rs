@@ -21,11 +21,12 @@ thread_local! {
     static STANDSTILL: RefCell<Option<Standstill>> = const { RefCell::new(None) };
 }
 
-/// To be called before the first use of SQLite.
-pub(crate) fn begin() {
+/// To be called before any file is opened.
+pub(crate) fn begin() -> Result<(), Error> {
     // Long done, unless a linker has dropped what runs at load.
     neighbour::register_fork_handlers();
     let _ = OWNER.compare_exchange(0, std::process::id(), Ordering::Relaxed, Ordering::Relaxed);
+    check()
 }
 
 /// Refuses to go on in a child that was made behind the handlers' back: it has SQLite state that is not its

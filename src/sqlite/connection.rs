@@ -129,7 +129,6 @@ impl Link {
         lane: impl Fn(Identity) -> Lane,
         connect: Connect,
     ) -> Result<Link, Error> {
-        fork::check()?;
         let create = !file.options.open_existing && !file.options.read_only;
         retry(file, deadline(file), || {
             let inside = Inside::enter();
