@@ -366,6 +366,83 @@ static void a_read_only_handle_writes_nothing(void) {
     CHECK(strcmp(before, snapshot()) == 0);
 }
 
+static void rights_that_were_given_up_are_gone(void) {
+    if (getuid() != 0) skip("only root has rights to give up");
+    fencepost_db *db;
+    fencepost_close(open_ready("jobs.db"));
+    shell("chmod 600 jobs.db && chmod 777 .");
+    /* The descriptors of before are still there, but not for a user who could not open them. */
+    become_nobody();
+    ANSWERS(FENCEPOST_CANNOT_OPEN, open_with("jobs.db", 0, &db));
+    ANSWERS(FENCEPOST_CANNOT_OPEN, open_with("jobs.db", FENCEPOST_OPEN_READ_ONLY, &db));
+}
+
+/* Its descriptor, the first of the file, cannot take write locks. */
+static void a_read_only_handle_keeps_no_other_from_writing(void) {
+    static const char *const modes[] = {"wal", "delete"};
+
+    for (int index = 0; index < 2; index++) {
+        fencepost_db *reader, *writer;
+        fencepost_job *job;
+        int64_t fence;
+
+        shell("rm -f jobs.db* && sqlite3 jobs.db \"PRAGMA journal_mode = %s; %s\" > /dev/null", modes[index], TABLE);
+        ANSWERS(FENCEPOST_OK, open_with("jobs.db", FENCEPOST_OPEN_READ_ONLY, &reader));
+        ANSWERS(FENCEPOST_NOT_FOUND, fencepost_state(reader, "a", &job, &error));
+        ANSWERS(FENCEPOST_OK, open_with("jobs.db", FENCEPOST_OPEN_KEEP_JOURNAL_MODE, &writer));
+        ANSWERS(FENCEPOST_OK, fencepost_enqueue(writer, "a", &error));
+        for (int64_t round = 1; round < 20; round++) {
+            ANSWERS(FENCEPOST_OK, fencepost_claim(writer, "a", "w", (double)round, 1, &fence, &error));
+            ANSWERS(FENCEPOST_OK, fencepost_state(reader, "a", &job, &error));
+            CHECK(fence == round && job->fence == round);
+            fencepost_job_free(job);
+        }
+        fencepost_close(writer);
+        fencepost_close(reader);
+        CHECK(strcmp(sql("jobs.db", "SELECT fence FROM jobs; PRAGMA integrity_check"), "19\nok") == 0);
+    }
+}
+
+/* --- a host with locks of its own --- */
+
+static struct flock far_away(void) {
+    return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)1 << 40, .l_len = 1};
+}
+
+/* Whether another process would find this one's lock. */
+static bool still_locked(void) {
+    int status;
+    pid_t child = fork();
+
+    if (child == 0) {
+        struct flock lock = far_away();
+        int fd = open("jobs.db", O_RDWR | O_CLOEXEC);
+        _exit(fd < 0 || fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    return status == 0;
+}
+
+/* With standard input closed, the file's descriptor would be number 0, and SQLite would close it again at once. */
+static void the_hosts_locks_outlive_every_call(void) {
+    struct flock lock = far_away();
+    fencepost_db *db;
+
+    shell("sqlite3 jobs.db \"%s\"", TABLE);
+    int own = open("jobs.db", O_RDWR | O_CLOEXEC);
+    CHECK(own > 2 && fcntl(own, F_SETLK, &lock) == 0 && still_locked());
+    CHECK(close(STDIN_FILENO) == 0);
+    for (int round = 0; round < 3; round++) {
+        works("jobs.db");
+        CHECK(still_locked());
+        ANSWERS(FENCEPOST_OK, open_with("jobs.db", FENCEPOST_OPEN_READ_ONLY, &db));
+        fencepost_close(db);
+        CHECK(still_locked());
+        CHECK(strcmp(sql("jobs.db", "DELETE FROM jobs"), "") == 0);
+    }
+    CHECK(fcntl(STDIN_FILENO, F_GETFD) != -1);
+}
+
 /* --- a file that goes away while it is open --- */
 
 static void all_fail(fencepost_db *db) {
@@ -599,6 +676,9 @@ int main(int count, char **arguments) {
         {"a file that can only be read", a_file_that_can_only_be_read},
         {"a folder that can only be read", a_folder_that_can_only_be_read},
         {"a read-only handle writes nothing", a_read_only_handle_writes_nothing},
+        {"rights that were given up are gone", rights_that_were_given_up_are_gone},
+        {"a read-only handle keeps no other from writing", a_read_only_handle_keeps_no_other_from_writing},
+        {"the host's locks outlive every call", the_hosts_locks_outlive_every_call},
         {"deleted while open", deleted_while_open},
         {"only the database deleted while open", only_the_database_deleted_while_open},
         {"replaced while open", replaced_while_open},

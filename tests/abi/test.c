@@ -144,10 +144,12 @@ static int run_one(const struct test *test) {
 
 int run_tests(int count, char **arguments, const struct test *tests) {
     bool small = count > 1 && strcmp(arguments[1], "--small") == 0;
+    const char *part = count > 1 && !small ? arguments[1] : "";
     int passed = 0, failed = 0, skipped = 0;
 
     for (; tests->name != NULL; tests++) {
         if (small && strncmp(tests->name, "large: ", 7) == 0) continue;
+        if (strstr(tests->name, part) == NULL) continue;
         switch (run_one(tests)) {
         case 0: passed++; break;
         case SKIPPED: skipped++; printf("SKIPPED %s\n", tests->name); break;

@@ -19,7 +19,7 @@ struct test {
 };
 
 /* Runs the tests, prints "N passed, N failed", and answers main's exit status. With --small it leaves out those whose
- * name begins with "large:". */
+ * name begins with "large:"; with another argument it runs those that have it in their name. */
 int run_tests(int count, char **arguments, const struct test *tests);
 
 /* Ends the test. */
