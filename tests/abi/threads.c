@@ -221,6 +221,35 @@ static void a_busy_file(void) {
     fencepost_close(db);
 }
 
+/* How many open-file-description locks there are on a file (proc_locks(5)); other programs take POSIX locks. */
+static int our_locks(const char *path) {
+    struct stat status;
+    char line[200], inode[32];
+    int count = 0;
+    FILE *locks = fopen("/proc/locks", "r");
+
+    CHECK(locks != NULL && stat(path, &status) == 0);
+    snprintf(inode, sizeof inode, ":%lu ", (unsigned long)status.st_ino);
+    while (fgets(line, sizeof line, locks) != NULL) count += strstr(line, "OFDLCK") != NULL && strstr(line, inode) != NULL;
+    fclose(locks);
+    return count;
+}
+
+/* The files live on, because another program has them open, and so do our descriptors. */
+static void no_lock_is_left_after_the_last_close(void) {
+    fencepost_db *second;
+
+    db = open_ready("jobs.db");
+    FILE *other = lock_held("BEGIN; SELECT count(*) FROM jobs");
+    ANSWERS(FENCEPOST_OK, fencepost_open("jobs.db", NULL, &second, &error));
+    ANSWERS(FENCEPOST_OK, fencepost_enqueue(second, "a", &error));
+    fencepost_close(second);
+    CHECK(our_locks("jobs.db") > 0 && our_locks("jobs.db-shm") > 0);
+    fencepost_close(db);
+    CHECK(our_locks("jobs.db") == 0 && our_locks("jobs.db-shm") == 0);
+    CHECK(pclose(other) == 0);
+}
+
 static void *claim_a(void *fence) {
     fencepost_error detail;
 
@@ -266,6 +295,7 @@ int main(int count, char **arguments) {
         {"handles that come and go", handles_that_come_and_go},
         {"one descriptor for every file, until it is deleted", one_descriptor_for_every_file_until_it_is_deleted},
         {"a busy file", a_busy_file},
+        {"no lock is left after the last close", no_lock_is_left_after_the_last_close},
         {"a call that waits gets its turn when the lock is let go", a_call_that_waits_gets_its_turn_when_the_lock_is_let_go},
         {"a reader in the way of a commit", a_reader_in_the_way_of_a_commit},
         {NULL, NULL},
