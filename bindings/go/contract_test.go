@@ -245,6 +245,9 @@ func TestContract(t *testing.T) {
 				}
 				step := string(given[0].(bare))
 				if step == "case" {
+					if c != nil {
+						c.db.Close()
+					}
 					c = newCase(t)
 					continue
 				}

@@ -10,8 +10,8 @@
 //
 // A refusal is an error for [errors.Is]: ErrExists, ErrNotFound, ErrHeld, ErrDone, ErrStale, ErrExpired.
 // Nothing was changed, and trying again without a new claim does not help. [IsRefusal] tells refusals from
-// failures, such as ErrBusy or ErrFull, which may pass. Every error of this package is an [*Error] for
-// [errors.As].
+// failures, such as ErrBusy or ErrFull, which may pass. Both are an [*Error] for [errors.As]. [ErrClosed] alone is
+// neither: the call was made after [DB.Close].
 //
 // # Times
 //

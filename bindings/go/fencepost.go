@@ -46,6 +46,15 @@ type Options struct {
 	AllowNetworkFilesystem bool
 }
 
+// native gives the options as the library takes them.
+func (o *Options) native() capi.Options {
+	return capi.Options{
+		BusyTimeoutMs: o.busyTimeoutMs(),
+		Durability:    int32(o.Durability),
+		Flags:         o.flags(),
+	}
+}
+
 func (o *Options) flags() (flags uint32) {
 	for _, option := range []struct {
 		set  bool
@@ -103,7 +112,7 @@ type DB struct {
 // empty path, ":memory:" and "file:" URIs are ErrUnsupported. A nil options is the default.
 func Open(path string, options *Options) (*DB, error) {
 	const op = "Open"
-	if err := checkVersion(); err != nil {
+	if err := checkVersion(capi.Version()); err != nil {
 		return nil, err
 	}
 	if err := checkTexts(op, "path", path); err != nil {
@@ -115,11 +124,7 @@ func Open(path string, options *Options) (*DB, error) {
 	if options.Durability != Full && options.Durability != Normal {
 		return nil, invalid(op, fmt.Sprintf("Durability is %d; it must be Full or Normal", options.Durability))
 	}
-	handle, given := capi.Open(path, capi.Options{
-		BusyTimeoutMs: options.busyTimeoutMs(),
-		Durability:    int32(options.Durability),
-		Flags:         options.flags(),
-	})
+	handle, given := capi.Open(path, options.native())
 	if err := problem(op, given); err != nil {
 		return nil, err
 	}
@@ -131,9 +136,9 @@ func Open(path string, options *Options) (*DB, error) {
 
 // checkVersion compares the loaded library with the header that this package was compiled with: before 1.0 another
 // minor version may be another ABI.
-func checkVersion() error {
+func checkVersion(loaded string) error {
 	expected := fmt.Sprintf("%d.%d.", capi.VersionMajor, capi.VersionMinor)
-	if loaded := capi.Version(); !strings.HasPrefix(loaded, expected) {
+	if !strings.HasPrefix(loaded, expected) {
 		return &Error{Op: "Open", Status: ErrUnsupported, Message: fmt.Sprintf(
 			"libfencepost.so.0 is version %s, and this package was compiled for %sx; install that one, or compile anew",
 			loaded, expected)}
@@ -202,7 +207,8 @@ func (db *DB) state(id string) (job *capi.Job, err error) {
 // Claim takes the job for owner until now+ttl, when it is not complete and no lease on it is running, and returns
 // the new fence: one more than any before it, so above 0. Refused with ErrNotFound, ErrDone, ErrHeld.
 //
-// ttl must be above 0, and now must not be the zero Time.
+// ttl must be above 0 and large enough to tell now+ttl from now (a microsecond is, at present dates), and now must not
+// be the zero Time; anything else is ErrInvalidArgument.
 func (db *DB) Claim(id, owner string, now time.Time, ttl time.Duration) (fence int64, err error) {
 	const op = "Claim"
 	if err := checkNow(op, now); err != nil {
@@ -241,8 +247,8 @@ func (db *DB) renew(id, owner string, fence int64, now, ttl float64) error {
 }
 
 // Complete stores the result and completes the job for ever, when owner and fence hold it and the lease is not over.
-// A nil result is none, which is not the empty string; see [Result]. Refused with ErrNotFound, ErrDone, ErrStale,
-// ErrExpired.
+// A nil result is none, which is not the empty string, as State tells them apart; see [Result]. Refused with
+// ErrNotFound, ErrDone, ErrStale, ErrExpired.
 func (db *DB) Complete(id, owner string, fence int64, now time.Time, result *string) error {
 	if err := checkNow("Complete", now); err != nil {
 		return err

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/fencepost/fencepost/bindings/go/internal/capi"
 )
 
 var t100 = time.Unix(100, 0)
@@ -111,7 +113,64 @@ func TestWhatCCannotBeGivenIsRefusedBefore(t *testing.T) {
 	var zero time.Time
 	_, claim := db.Claim("a", "w", zero, time.Second)
 	wants(t, claim, ErrInvalidArgument)
+	wants(t, db.Renew("a", "w", 1, zero, time.Second), ErrInvalidArgument)
 	wants(t, db.Complete("a", "w", 1, zero, nil), ErrInvalidArgument)
+	_, many := db.ClaimMany("a", []string{"w"}, zero, time.Second)
+	wants(t, many, ErrInvalidArgument)
+}
+
+func TestEveryOperationPassesItsTimesOn(t *testing.T) {
+	db := open(t, nil)
+	until := func(expected time.Time) {
+		t.Helper()
+		job, err := db.State("a")
+		must(t, err)
+		if !job.Until.Equal(expected) {
+			t.Errorf("the lease runs until %v, not %v", job.Until, expected)
+		}
+	}
+	must(t, db.Enqueue("a"))
+	until(time.Unix(0, 0))
+	fence, err := db.Claim("a", "w", t100, 1500*time.Millisecond)
+	must(t, err)
+	until(t100.Add(1500 * time.Millisecond))
+	must(t, db.Renew("a", "w", fence, t100.Add(time.Second), 7*time.Second))
+	until(t100.Add(8 * time.Second))
+	wants(t, db.Complete("a", "w", fence, t100.Add(8*time.Second), nil), ErrExpired)
+	fences, err := db.ClaimMany("a", []string{"v"}, t100.Add(8*time.Second), 3*time.Second)
+	must(t, err)
+	until(t100.Add(11 * time.Second))
+	must(t, db.Complete("a", "v", fences[0], t100.Add(11*time.Second-time.Millisecond), nil))
+	job, err := db.State("a")
+	must(t, err)
+	if !job.Done || job.Result != nil {
+		t.Errorf("%+v", job)
+	}
+}
+
+func TestALeaseTooShortForItsDateIsNoLease(t *testing.T) {
+	db := open(t, nil)
+	must(t, db.Enqueue("a"))
+	_, err := db.Claim("a", "w", time.Unix(1_700_000_000, 0), 1)
+	wants(t, err, ErrInvalidArgument)
+	_, err = db.Claim("a", "w", time.Unix(1_700_000_000, 0), time.Microsecond)
+	must(t, err)
+}
+
+func TestALibraryOfAnotherVersionIsRefused(t *testing.T) {
+	must(t, checkVersion(capi.Version()))
+	this := fmt.Sprintf("%d.%d.", capi.VersionMajor, capi.VersionMinor)
+	must(t, checkVersion(this+"999"))
+	for _, other := range []string{
+		"", fmt.Sprintf("%d.%d.0", capi.VersionMajor, capi.VersionMinor+1), fmt.Sprintf("%d.%d0.0", capi.VersionMajor, capi.VersionMinor),
+		fmt.Sprintf("%d.%d.0", capi.VersionMajor+1, capi.VersionMinor), "1" + this + "0",
+	} {
+		err := checkVersion(other)
+		wants(t, err, ErrUnsupported)
+		if err != nil && (!strings.Contains(err.Error(), other) || !strings.Contains(err.Error(), this)) {
+			t.Errorf("%v names not both versions", err)
+		}
+	}
 }
 
 func TestTimesAreSecondsBothWays(t *testing.T) {
@@ -153,6 +212,19 @@ func TestOptionsReachTheLibrary(t *testing.T) {
 	defer reader.Close()
 	wants(t, reader.Enqueue("a"), ErrReadOnly)
 
+	for given, native := range map[Options]capi.Options{
+		{}:                             {},
+		{BusyTimeout: 2 * time.Second}: {BusyTimeoutMs: 2000},
+		{Durability: Normal}:           {Durability: capi.DurabilityNormal},
+		{OpenExisting: true}:           {Flags: capi.OpenExisting},
+		{ReadOnly: true}:               {Flags: capi.OpenReadOnly},
+		{KeepJournalMode: true}:        {Flags: capi.OpenKeepJournalMode},
+		{AllowNetworkFilesystem: true}: {Flags: capi.OpenAllowNetworkFilesystem},
+	} {
+		if got := given.native(); got != native {
+			t.Errorf("%+v reaches the library as %+v", given, got)
+		}
+	}
 	for given, ms := range map[time.Duration]int32{0: 0, NoWait: -1, 1: 1, time.Second: 1000, math.MaxInt64: math.MaxInt32} {
 		if got := (&Options{BusyTimeout: given}).busyTimeoutMs(); got != ms {
 			t.Errorf("%v is %d ms, not %d", given, got, ms)
@@ -256,10 +328,14 @@ func TestManyGoroutinesOnOneHandle(t *testing.T) {
 				grants[key] = owner
 				mutex.Unlock()
 				if fence < 3 {
-					must(t, db.Release(id, owner, fence))
+					if err := db.Release(id, owner, fence); err != nil {
+						t.Error(err)
+					}
 					continue
 				}
-				must(t, db.Complete(id, owner, fence, t100, &owner))
+				if err := db.Complete(id, owner, fence, t100, &owner); err != nil {
+					t.Error(err)
+				}
 				mutex.Lock()
 				completed[id]++
 				mutex.Unlock()
