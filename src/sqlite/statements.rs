@@ -12,30 +12,35 @@ use crate::rules::{self, Job, NoClaim};
 /// How many statements a connection keeps prepared: those here, and those of its transactions.
 pub(super) const COUNT: usize = 16;
 
-const ENQUEUE: &str = "INSERT INTO main.jobs(id) VALUES (?1) ON CONFLICT (id) DO NOTHING";
+const ENQUEUE: &str = "INSERT INTO main.jobs(id) VALUES (?1) ON CONFLICT DO NOTHING";
 
-const STATE: &str = "SELECT id, owner, until, fence, result, done FROM main.jobs WHERE id = ?1";
+const EXISTS: &str = "SELECT 1 FROM main.jobs WHERE id = ?1 COLLATE BINARY";
+
+const STATE: &str =
+    "SELECT id, owner, until, fence, result, done FROM main.jobs WHERE id = ?1 COLLATE BINARY";
 
 const CLAIM: &str = "UPDATE main.jobs SET owner = ?2, until = ?4, fence = fence + 1
-    WHERE id = ?1 AND done = 0 AND until <= ?3 AND fence BETWEEN 0 AND 9223372036854775806
+    WHERE id = ?1 COLLATE BINARY AND done = 0 AND until <= ?3 AND fence BETWEEN 0 AND 9223372036854775806
     AND typeof(until) = 'real' AND typeof(fence) = 'integer'
     RETURNING fence";
 
 const RENEW: &str = "UPDATE main.jobs SET until = ?5
-    WHERE id = ?1 AND done = 0 AND owner = ?2 COLLATE BINARY AND fence = ?3 AND until > ?4
+    WHERE id = ?1 COLLATE BINARY AND done = 0 AND owner = ?2 COLLATE BINARY AND fence = ?3 AND until > ?4
     AND typeof(until) = 'real'";
 
 const COMPLETE: &str = "UPDATE main.jobs SET result = ?5, done = 1
-    WHERE id = ?1 AND done = 0 AND owner = ?2 COLLATE BINARY AND fence = ?3 AND until > ?4
+    WHERE id = ?1 COLLATE BINARY AND done = 0 AND owner = ?2 COLLATE BINARY AND fence = ?3 AND until > ?4
     AND typeof(until) = 'real'";
 
 const RELEASE: &str = "UPDATE main.jobs SET owner = NULL, until = 0
-    WHERE id = ?1 AND done = 0 AND owner = ?2 COLLATE BINARY AND fence = ?3
+    WHERE id = ?1 COLLATE BINARY AND done = 0 AND owner = ?2 COLLATE BINARY AND fence = ?3
     AND typeof(until) = 'real'";
 
 pub(crate) fn enqueue(sql: &Connection, id: &str) -> Answer<()> {
-    let added = sql.prepare_cached(ENQUEUE)?.execute([id])?;
-    Ok(if added == 1 { Ok(()) } else { Err(Refusal::Exists) })
+    if sql.prepare_cached(ENQUEUE)?.execute([id])? == 1 {
+        return Ok(Ok(()));
+    }
+    if sql.prepare_cached(EXISTS)?.exists([id])? { Ok(Err(Refusal::Exists)) } else { Err(kept_from_it(id)) }
 }
 
 pub(crate) fn state(sql: &Connection, id: &str) -> Answer<Job> {
@@ -310,7 +315,29 @@ mod tests {
     fn a_trigger_that_swallows_a_change_is_an_error_and_no_success() {
         let row = Job { id: "x".into(), owner: None, until: 0.0, fence: 1, result: None, done: false };
         let sql = table(Some(&row));
-        sql.execute_batch("CREATE TRIGGER t BEFORE UPDATE ON jobs BEGIN SELECT RAISE(IGNORE); END").unwrap();
+        sql.execute_batch(
+            "CREATE TRIGGER t BEFORE UPDATE ON jobs BEGIN SELECT RAISE(IGNORE); END;
+             CREATE TRIGGER u BEFORE INSERT ON jobs BEGIN SELECT RAISE(IGNORE); END",
+        )
+        .unwrap();
         assert_eq!(claim(&sql, "x", "A", 5.0, 15.0).unwrap_err().kind(), ErrorKind::Schema);
+        assert_eq!(enqueue(&sql, "y").unwrap_err().kind(), ErrorKind::Schema);
+        assert_eq!(enqueue(&sql, "x").unwrap(), Err(Refusal::Exists));
+    }
+
+    /// The index of the key and the column may compare in two ways.
+    #[test]
+    fn ids_are_told_apart_byte_by_byte_whatever_the_column_says() {
+        let sql = Connection::open_in_memory().unwrap();
+        sql.execute_batch(
+            "CREATE TABLE jobs(id TEXT COLLATE NOCASE, owner TEXT, until REAL NOT NULL DEFAULT 0,
+                fence INTEGER NOT NULL DEFAULT 0, result TEXT, done INTEGER NOT NULL DEFAULT 0,
+                PRIMARY KEY(id COLLATE BINARY))",
+        )
+        .unwrap();
+        assert_eq!(enqueue(&sql, "x").unwrap(), Ok(()));
+        assert_eq!(enqueue(&sql, "X").unwrap(), Ok(()));
+        assert_eq!(claim(&sql, "x", "A", 1.0, 2.0).unwrap(), Ok(1));
+        assert_eq!(state(&sql, "X").unwrap().unwrap().fence, 0);
     }
 }
