@@ -195,12 +195,20 @@ impl Db {
         if granted.iter().any(Option::is_some) {
             return Ok(Ok(granted));
         }
-        // Nobody was granted: an error says more than a refusal, and the first says it for all.
-        let mut refused = None;
+        // Nobody was granted. A refusal was read from the row and goes before BUSY, which these threads may have
+        // been to each other; any other error goes before both.
+        let (mut refused, mut busy) = (None, None);
         for answer in answers {
-            refused = refused.or(Some(answer?.map(|_| Vec::new())));
+            match answer {
+                Ok(answer) => refused = refused.or(answer.err()),
+                Err(error) if error.kind() == ErrorKind::Busy => busy = busy.or(Some(error)),
+                Err(error) => return Err(error),
+            }
         }
-        Ok(refused.unwrap_or_else(|| Ok(Vec::new())))
+        match (refused, busy) {
+            (None, Some(busy)) => Err(busy),
+            (refused, _) => Ok(refused.map_or(Ok(Vec::new()), Err)),
+        }
     }
 }
 

@@ -221,6 +221,23 @@ static void a_busy_file(void) {
     fencepost_close(db);
 }
 
+/* Its threads are in each other's way, but a refusal was read from the row. */
+static void claim_many_without_wait_is_refused_as_claim_is(void) {
+    fencepost_options options = {.size = sizeof options, .busy_timeout_ms = -1};
+    const char *owners[40];
+    int64_t fence, fences[40];
+
+    for (int index = 0; index < 40; index++) owners[index] = "v";
+    ANSWERS(FENCEPOST_OK, fencepost_open("jobs.db", &options, &db, &error));
+    ANSWERS(FENCEPOST_OK, fencepost_init_db(db, &error));
+    ANSWERS(FENCEPOST_OK, fencepost_enqueue(db, "a", &error));
+    ANSWERS(FENCEPOST_OK, fencepost_claim(db, "a", "w", 1, 10, &fence, &error));
+    for (int round = 0; round < 30; round++) {
+        ANSWERS(FENCEPOST_HELD, fencepost_claim_many(db, "a", owners, 40, 2, 10, fences, &error));
+    }
+    fencepost_close(db);
+}
+
 /* How many open-file-description locks there are on a file (proc_locks(5)); other programs take POSIX locks. */
 static int our_locks(const char *path) {
     struct stat status;
@@ -294,6 +311,7 @@ int main(int count, char **arguments) {
         {"large: 32 threads on one handle", threads_on_one_handle},
         {"handles that come and go", handles_that_come_and_go},
         {"one descriptor for every file, until it is deleted", one_descriptor_for_every_file_until_it_is_deleted},
+        {"claim_many without wait is refused as claim is", claim_many_without_wait_is_refused_as_claim_is},
         {"a busy file", a_busy_file},
         {"no lock is left after the last close", no_lock_is_left_after_the_last_close},
         {"a call that waits gets its turn when the lock is let go", a_call_that_waits_gets_its_turn_when_the_lock_is_let_go},
