@@ -41,6 +41,9 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("fencepost needs Linux: it gives SQLite open-file-description locks (fcntl_locking(2))");
 
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("fencepost needs a 64-bit system: its lock requests have that system's layout");
+
 pub mod abi;
 mod clock;
 mod db;

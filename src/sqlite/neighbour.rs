@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use libc::flock;
 use rusqlite::{Connection, ffi};
@@ -52,9 +52,20 @@ fn files() -> MutexGuard<'static, Files> {
 impl Files {
     /// Takes a parked descriptor out for use.
     fn reuse(&mut self, key: Key, access: c_int) -> Option<RawFd> {
-        let parked = self.0.get_mut(&key)?.iter_mut().find(|d| d.parked && d.access == access)?;
+        let all = self.0.get_mut(&key)?;
+        // The host may have closed it, as one does with all descriptors that one does not know, and the number may
+        // be another file's by now.
+        all.retain(|d| !d.parked || is_still(d.fd, key));
+        let parked = all.iter_mut().find(|d| d.parked && d.access == access)?;
         parked.parked = false;
         Some(parked.fd)
+    }
+
+    fn add(&mut self, key: Key, fd: RawFd, access: c_int) {
+        // The kernel gives a number only when it is free.
+        self.0.values_mut().for_each(|all| all.retain(|d| d.fd != fd));
+        self.0.retain(|_, all| !all.is_empty());
+        self.0.entry(key).or_default().push(Descriptor { fd, access, parked: false });
     }
 
     fn key_of(&self, fd: RawFd) -> Option<Key> {
@@ -91,8 +102,9 @@ impl Files {
 
     /// Really closes the descriptors of files that no longer have a name, once SQLite uses none of them.
     fn close_deleted(&mut self) {
-        self.0.retain(|_, all| {
-            let keep = all.iter().any(|d| !d.parked || status(d.fd).is_none_or(|s| s.st_nlink > 0));
+        self.0.retain(|key, all| {
+            all.retain(|d| !d.parked || is_still(d.fd, *key));
+            let keep = all.iter().any(|d| !d.parked || status(d.fd).is_some_and(|s| s.st_nlink > 0));
             if !keep {
                 all.iter().for_each(|d| close(d.fd));
             }
@@ -122,11 +134,16 @@ fn close(fd: RawFd) {
 /// fstat(2), `None` when it fails or the file is not a regular one.
 fn status(fd: RawFd) -> Option<libc::stat> {
     nix::sys::stat::fstat(
-        // SAFETY: `fd` is open for the length of this call: SQLite or the table holds it.
+        // SAFETY: fstat(2) takes any number, and answers EBADF for one that is not open; the borrow ends with it.
         unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) },
     )
     .ok()
     .filter(is_regular)
+}
+
+/// Whether the descriptor is open and this file's.
+fn is_still(fd: RawFd, key: Key) -> bool {
+    status(fd).is_some_and(|status| Key(status.st_dev, status.st_ino) == key)
 }
 
 fn is_regular(status: &libc::stat) -> bool {
@@ -163,7 +180,7 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_i
         && let Some(status) = status(fd)
     {
         let key = Key(status.st_dev, status.st_ino);
-        files.0.entry(key).or_default().push(Descriptor { fd, access, parked: false });
+        files.add(key, fd, access);
     }
     drop(files);
     set_errno(error);
@@ -261,53 +278,60 @@ unsafe extern "C" {
 
 /// Puts the functions in place, once a process, before SQLite opens its first file.
 pub(crate) fn install() -> Result<(), Error> {
-    static DONE: OnceLock<Result<(), Error>> = OnceLock::new();
+    static DONE: Mutex<bool> = Mutex::new(false);
     // A fork in the middle would leave the child with a half-done lock, for ever.
     let _inside = Inside::enter();
-    DONE.get_or_init(|| {
-        if !has_ofd_locks() {
-            return Err(Error::new(
-                ErrorKind::Unsupported,
-                "this kernel has no open-file-description locks (Linux has had them since 3.15), without which \
-                 fencepost is not safe beside another copy of SQLite in the process",
-            ));
-        }
-        // SAFETY: sqlite3_initialize and sqlite3_vfs_find have no preconditions. The default VFS is static
-        // data of SQLite's and has xSetSystemCall (version 3 of the structure; checked). SQLite calls each
-        // function by the C type that it has here, except that it casts between function pointer types in
-        // between: open(const char*, int, int), close(int), fcntl(int, int, ...).
-        unsafe {
-            ffi::sqlite3_initialize();
-            let vfs = ffi::sqlite3_vfs_find(std::ptr::null());
-            let Some(set) = vfs.as_ref().filter(|v| v.iVersion >= 3).and_then(|v| v.xSetSystemCall) else {
+    let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if *done {
+        return Ok(());
+    }
+    look_for_ofd_locks()?;
+    // SAFETY: sqlite3_initialize and sqlite3_vfs_find have no preconditions. The default VFS is static data of
+    // SQLite's and has xSetSystemCall (version 3 of the structure; checked). SQLite calls each function by the C
+    // type that it has here, except that it casts between function pointer types in between:
+    // open(const char*, int, int), close(int), fcntl(int, int, ...).
+    unsafe {
+        ffi::sqlite3_initialize();
+        let vfs = ffi::sqlite3_vfs_find(std::ptr::null());
+        let Some(set) = vfs.as_ref().filter(|v| v.iVersion >= 3).and_then(|v| v.xSetSystemCall) else {
+            return Err(Error::new(ErrorKind::Unsupported, "this SQLite cannot be given locks"));
+        };
+        let calls: [(&CStr, *const c_void); 3] = [
+            (c"open", open as *const c_void),
+            (c"close", park_or_close as *const c_void),
+            (c"fcntl", sqlite_fcntl_with(take_lock) as *const c_void),
+        ];
+        for (name, call) in calls {
+            let call = std::mem::transmute::<*const c_void, ffi::sqlite3_syscall_ptr>(call);
+            if set(vfs, name.as_ptr(), call) != ffi::SQLITE_OK {
                 return Err(Error::new(ErrorKind::Unsupported, "this SQLite cannot be given locks"));
-            };
-            let calls: [(&CStr, *const c_void); 3] = [
-                (c"open", open as *const c_void),
-                (c"close", park_or_close as *const c_void),
-                (c"fcntl", sqlite_fcntl_with(take_lock) as *const c_void),
-            ];
-            for (name, call) in calls {
-                let call = std::mem::transmute::<*const c_void, ffi::sqlite3_syscall_ptr>(call);
-                if set(vfs, name.as_ptr(), call) != ffi::SQLITE_OK {
-                    return Err(Error::new(ErrorKind::Unsupported, "this SQLite cannot be given locks"));
-                }
             }
         }
-        Ok(())
-    })
-    .clone()
+    }
+    *done = true;
+    Ok(())
 }
 
-fn has_ofd_locks() -> bool {
+fn look_for_ofd_locks() -> Result<(), Error> {
     // SAFETY: the name is NUL-terminated.
     let fd = unsafe { libc::memfd_create(c"fencepost".as_ptr(), libc::MFD_CLOEXEC) };
     if fd < 0 {
-        return false;
+        let why = std::io::Error::last_os_error();
+        return Err(Error::new(
+            ErrorKind::CannotOpen,
+            format!("memfd_create: {why}; try again when that has passed"),
+        ));
     }
     let answer = lock(fd, libc::F_OFD_GETLK, &mut whole_file(libc::F_RDLCK));
     close(fd);
-    answer == 0
+    if answer == 0 {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Unsupported,
+        "this kernel has no open-file-description locks (Linux has had them since 3.15), without which fencepost is \
+         not safe beside another copy of SQLite in the process",
+    ))
 }
 
 /// Whether the file that the connection has open is no longer the one at its path.
@@ -335,8 +359,8 @@ pub(crate) fn close_inherited_descriptors() {
         // Forked by a signal handler in the middle of the above: see `fork::check`.
         Err(TryLockError::WouldBlock) => return,
     };
-    for all in std::mem::take(&mut files.0).values() {
-        all.iter().for_each(|d| close(d.fd));
+    for (key, all) in std::mem::take(&mut files.0) {
+        all.iter().filter(|d| is_still(d.fd, key)).for_each(|d| close(d.fd));
     }
 }
 
