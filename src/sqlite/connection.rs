@@ -27,6 +27,8 @@ pub(super) struct Session {
     pub(super) sql: Connection,
     /// The schema version at which the table `jobs` was last found to be ours.
     checked: Cell<Option<i64>>,
+    /// The -wal and the -shm file, as they were after the last transaction.
+    side_files: Cell<[Option<Identity>; 2]>,
 }
 
 impl Session {
@@ -57,7 +59,7 @@ impl Session {
                 "this user may not write the file; give it the right, or open it READ_ONLY",
             ));
         }
-        Ok(Session { sql, checked: Cell::new(None) })
+        Ok(Session { sql, checked: Cell::new(None), side_files: Cell::new([None; 2]) })
     }
 
     /// In a transaction: makes sure that the table `jobs` is ours, as of this transaction.
@@ -70,6 +72,14 @@ impl Session {
             self.checked.set(Some(version));
         }
         Ok(())
+    }
+
+    /// After a transaction: whether the side files are still those of before. While a connection is open no program
+    /// that uses SQLite removes them; who does it by hand splits those who have the file open from those who come.
+    fn has_its_side_files(&self, file: &File) -> bool {
+        let now = file.side_files();
+        let before = self.side_files.replace(now);
+        before.iter().zip(&now).all(|(before, now)| before.is_none() || before == now)
     }
 
     pub(super) fn execute(&self, sql: &str) -> Result<(), Error> {
@@ -198,6 +208,10 @@ impl Link {
             None => self.reopen().and_then(|session| work(slot.insert(session), deadline)),
         });
         let answer = self.in_place().and(answer);
+        let answer = match &*slot {
+            Some(session) if !session.has_its_side_files(&self.file) => Err(side_files_lost()),
+            _ => answer,
+        };
         if let Err(error) = &answer
             && is_fault(error.kind())
             && let Some(session) = slot.take()
@@ -253,6 +267,14 @@ fn moved() -> Error {
     Error::new(
         ErrorKind::Io,
         "the file was deleted, moved or replaced while it was open; close this handle and open it again",
+    )
+}
+
+fn side_files_lost() -> Error {
+    Error::new(
+        ErrorKind::Io,
+        "its -wal or -shm file was deleted or replaced while it was open, and with it perhaps what was stored last; \
+         look with state, and never remove these files while a program has the database open",
     )
 }
 

@@ -48,7 +48,18 @@ impl File {
                     let message = format!("{}: it has one byte and is no database", path.display());
                     return Err(Error::new(ErrorKind::NotADatabase, message));
                 }
-                path.canonicalize().map_err(|error| cannot_open(path, &error.to_string()))?
+                let found = path.canonicalize().map_err(|error| cannot_open(path, &error.to_string()))?;
+                if is_mount_point(&found) {
+                    return Err(Error::new(
+                        ErrorKind::Unsupported,
+                        format!(
+                            "{}: the file is a mount of its own; SQLite would give it another write-ahead log than by \
+                             its other name. Mount its folder instead",
+                            path.display()
+                        ),
+                    ));
+                }
+                found
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => missing(path, options)?,
             Err(error) => {
@@ -86,7 +97,16 @@ impl File {
 
     /// What the path names now.
     pub(crate) fn identity(&self) -> Option<Identity> {
-        self.path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
+        identity(&self.path)
+    }
+
+    /// What SQLite's names for the -wal and the -shm file name now.
+    pub(crate) fn side_files(&self) -> [Option<Identity>; 2] {
+        ["-wal", "-shm"].map(|suffix| {
+            let mut name = self.path.clone().into_os_string();
+            name.push(suffix);
+            identity(Path::new(&name))
+        })
     }
 
     /// Whether this process may make files in the folder, as SQLite must.
@@ -98,6 +118,20 @@ impl File {
     pub(crate) fn error(&self, kind: ErrorKind, message: impl std::fmt::Display) -> Error {
         Error::new(kind, format!("{}: {message}", self.path.display()))
     }
+}
+
+fn identity(path: &Path) -> Option<Identity> {
+    path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// Whether the file is a mount of its own, such as a single file that a container is given. By its other name it would
+/// have another write-ahead log. Without /proc there is no telling.
+fn is_mount_point(path: &Path) -> bool {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    // proc_pid_mountinfo(5): the fifth field, with blanks and backslashes as octal escapes.
+    let escaped = path.to_string_lossy().replace('\\', "\\134").replace(' ', "\\040").replace('\t', "\\011");
+    let escaped = escaped.replace('\n', "\\012");
+    mounts.lines().any(|line| line.split(' ').nth(4) == Some(&escaped))
 }
 
 fn cannot_open(path: &Path, why: &str) -> Error {

@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -519,6 +520,23 @@ static void moved_away_while_open_and_back(void) {
     CHECK(strcmp(sql("jobs.db", "SELECT id FROM jobs ORDER BY id; PRAGMA integrity_check"), "a\nc\nok") == 0);
 }
 
+/* As one does who restores a copy. What comes after goes into files that nobody else sees. */
+static void the_side_files_deleted_while_open(void) {
+    fencepost_db *db = with_a_job();
+    fencepost_job *job;
+    int64_t fence;
+
+    ANSWERS(FENCEPOST_OK, fencepost_claim(db, "a", "w", 100, 10, &fence, &error));
+    shell("rm jobs.db-wal jobs.db-shm");
+    ANSWERS(FENCEPOST_IO, fencepost_complete(db, "a", "w", 1, 101, "r", &error));
+    CHECK(strstr(error.message, "-wal") != NULL);
+    /* A new connection sees what everyone sees. */
+    fencepost_state(db, "a", &job, &error);
+    fencepost_job_free(job);
+    fencepost_close(db);
+    CHECK(strcmp(sql("jobs.db", "PRAGMA integrity_check"), "ok") == 0);
+}
+
 static void the_folder_removed_while_open(void) {
     shell("mkdir sub");
     CHECK(chdir("sub") == 0);
@@ -574,6 +592,38 @@ static void a_full_disk(void) {
     fencepost_close(db);
     snprintf(id, sizeof id, "%d\nok", added + 1);
     CHECK(strcmp(sql("small/jobs.db", "SELECT count(*) FROM jobs; PRAGMA integrity_check"), id) == 0);
+}
+
+static void a_file_that_is_a_mount_of_its_own(void) {
+    shell("mkdir 'a b' && sqlite3 jobs.db \"%s\" && touch 'a b/other.db'", TABLE);
+    mount_small("a b", "size=100k");
+    shell("touch 'a b/other.db'");
+    CHECK(mount("jobs.db", "a b/other.db", "none", MS_BIND, "") == 0);
+    refused(FENCEPOST_UNSUPPORTED, "a b/other.db");
+    works("jobs.db");
+}
+
+static void descriptors_that_the_host_has_closed(void) {
+    fencepost_close(open_ready("jobs.db"));
+    for (int fd = 3; fd < 100; fd++) close(fd);
+    shell("echo precious > mine");
+    for (int fd = 3; fd < 20; fd++) CHECK(open("mine", O_RDWR | O_CLOEXEC) == fd);
+    works("jobs.db");
+    shell("test \"$(cat mine)\" = precious");
+    for (int fd = 3; fd < 20; fd++) CHECK(fcntl(fd, F_GETFD) != -1);
+}
+
+static void no_descriptor_free_at_the_first_open(void) {
+    struct rlimit all, none;
+    fencepost_db *db;
+
+    CHECK(getrlimit(RLIMIT_NOFILE, &all) == 0);
+    none = all;
+    none.rlim_cur = 3;
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    ANSWERS(FENCEPOST_CANNOT_OPEN, open_with("jobs.db", 0, &db));
+    CHECK(setrlimit(RLIMIT_NOFILE, &all) == 0);
+    works("jobs.db");
 }
 
 /* Filled by someone else to the last byte, so that nothing at all can be made. */
@@ -683,7 +733,11 @@ int main(int count, char **arguments) {
         {"only the database deleted while open", only_the_database_deleted_while_open},
         {"replaced while open", replaced_while_open},
         {"moved away while open, and back", moved_away_while_open_and_back},
+        {"the side files deleted while open", the_side_files_deleted_while_open},
         {"the folder removed while open", the_folder_removed_while_open},
+        {"a file that is a mount of its own", a_file_that_is_a_mount_of_its_own},
+        {"descriptors that the host has closed", descriptors_that_the_host_has_closed},
+        {"no descriptor free at the first open", no_descriptor_free_at_the_first_open},
         {"a full disk", a_full_disk},
         {"a disk that was full before", a_disk_that_was_full_before},
         {"network filesystems are refused by name", network_filesystems_are_refused_by_name},
