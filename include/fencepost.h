@@ -20,7 +20,8 @@
  *            a file share. Safety rests on fences; clocks decide only when a lease may change hands.
  * Durable    OK means synced to the disk, unless FENCEPOST_DURABILITY_NORMAL was asked for.
  * Threads    Any number of threads may use one handle at once. Closing it while a call runs is an error of
- *            the caller's that the library cannot see. No function may be called by a signal handler.
+ *            the caller's that the library cannot see. No function may be called by a signal handler,
+ *            and no thread may be cancelled (pthread_cancel) during a call.
  * Processes  Any number, in any language. After fork() a handle works on in the parent and in the child,
  *            but not in a child that was made by a bare clone(2) or a signal handler's fork (UNSUPPORTED).
  * Host       Another copy of SQLite in the same process may use the same file at the same time. While the
@@ -342,8 +343,8 @@ fencepost_status fencepost_init_db(struct fencepost_db *db, struct fencepost_err
  *
  * `id`: UTF-8, not NULL, at most FENCEPOST_MAX_TEXT bytes; the empty string is an id like any other.
  *
- * Answers OK, EXISTS (the job is left as it is), INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO,
- * FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+ * Answers OK, EXISTS (the job is left as it is), INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE,
+ * SCHEMA, CORRUPT, IO, FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
  *
  * Threads: any number on one handle.
  */
@@ -356,8 +357,8 @@ fencepost_status fencepost_enqueue(struct fencepost_db *db, const char *id, stru
  *
  * `job`: not NULL. On OK a job that the caller frees with fencepost_job_free, otherwise NULL.
  *
- * Answers OK, NOT_FOUND, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO, OUT_OF_MEMORY,
- * UNSUPPORTED, INTERNAL.
+ * Answers OK, NOT_FOUND, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT, IO,
+ * FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
  *
  * Threads: any number on one handle.
  */
@@ -387,8 +388,8 @@ void fencepost_job_free(struct fencepost_job *job);
  *
  * `fence`: not NULL. On OK the fence, above 0, otherwise 0.
  *
- * Answers OK, NOT_FOUND, DONE, HELD, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO, FULL,
- * READ_ONLY, OUT_OF_MEMORY, FENCE_EXHAUSTED, UNSUPPORTED, INTERNAL.
+ * Answers OK, NOT_FOUND, DONE, HELD, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT,
+ * IO, FULL, READ_ONLY, OUT_OF_MEMORY, FENCE_EXHAUSTED, UNSUPPORTED, INTERNAL.
  *
  * Threads: any number on one handle.
  */
@@ -405,8 +406,8 @@ fencepost_status fencepost_claim(struct fencepost_db *db,
  *
  * Arguments as for fencepost_claim; `fence` is the one that the claim gave.
  *
- * Answers OK, NOT_FOUND, DONE, STALE, EXPIRED, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO,
- * FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+ * Answers OK, NOT_FOUND, DONE, STALE, EXPIRED, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE,
+ * SCHEMA, CORRUPT, IO, FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
  *
  * Threads: any number on one handle.
  */
@@ -426,8 +427,8 @@ fencepost_status fencepost_renew(struct fencepost_db *db,
  *
  * Other arguments as for fencepost_renew.
  *
- * Answers OK, NOT_FOUND, DONE, STALE, EXPIRED, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO,
- * FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+ * Answers OK, NOT_FOUND, DONE, STALE, EXPIRED, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE,
+ * SCHEMA, CORRUPT, IO, FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
  *
  * Threads: any number on one handle.
  */
@@ -445,8 +446,8 @@ fencepost_status fencepost_complete(struct fencepost_db *db,
  *
  * Arguments as for fencepost_renew.
  *
- * Answers OK, NOT_FOUND, DONE, STALE, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO, FULL,
- * READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+ * Answers OK, NOT_FOUND, DONE, STALE, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA,
+ * CORRUPT, IO, FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
  *
  * Threads: any number on one handle.
  */

@@ -104,8 +104,8 @@ pub unsafe extern "C" fn fencepost_init_db(
 ///
 /// `id`: UTF-8, not NULL, at most FENCEPOST_MAX_TEXT bytes; the empty string is an id like any other.
 ///
-/// Answers OK, EXISTS (the job is left as it is), INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO,
-/// FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+/// Answers OK, EXISTS (the job is left as it is), INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE,
+/// SCHEMA, CORRUPT, IO, FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
 ///
 /// Threads: any number on one handle.
 #[unsafe(no_mangle)]
@@ -124,8 +124,8 @@ pub unsafe extern "C" fn fencepost_enqueue(
 ///
 /// `job`: not NULL. On OK a job that the caller frees with fencepost_job_free, otherwise NULL.
 ///
-/// Answers OK, NOT_FOUND, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO, OUT_OF_MEMORY,
-/// UNSUPPORTED, INTERNAL.
+/// Answers OK, NOT_FOUND, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT, IO,
+/// FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
 ///
 /// Threads: any number on one handle.
 #[unsafe(no_mangle)]
@@ -183,8 +183,8 @@ pub unsafe extern "C" fn fencepost_job_free(job: *mut fencepost_job) {
 ///
 /// `fence`: not NULL. On OK the fence, above 0, otherwise 0.
 ///
-/// Answers OK, NOT_FOUND, DONE, HELD, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO, FULL,
-/// READ_ONLY, OUT_OF_MEMORY, FENCE_EXHAUSTED, UNSUPPORTED, INTERNAL.
+/// Answers OK, NOT_FOUND, DONE, HELD, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT,
+/// IO, FULL, READ_ONLY, OUT_OF_MEMORY, FENCE_EXHAUSTED, UNSUPPORTED, INTERNAL.
 ///
 /// Threads: any number on one handle.
 #[unsafe(no_mangle)]
@@ -216,8 +216,8 @@ pub unsafe extern "C" fn fencepost_claim(
 ///
 /// Arguments as for fencepost_claim; `fence` is the one that the claim gave.
 ///
-/// Answers OK, NOT_FOUND, DONE, STALE, EXPIRED, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO,
-/// FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+/// Answers OK, NOT_FOUND, DONE, STALE, EXPIRED, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE,
+/// SCHEMA, CORRUPT, IO, FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
 ///
 /// Threads: any number on one handle.
 #[unsafe(no_mangle)]
@@ -243,8 +243,8 @@ pub unsafe extern "C" fn fencepost_renew(
 ///
 /// Other arguments as for fencepost_renew.
 ///
-/// Answers OK, NOT_FOUND, DONE, STALE, EXPIRED, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO,
-/// FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+/// Answers OK, NOT_FOUND, DONE, STALE, EXPIRED, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE,
+/// SCHEMA, CORRUPT, IO, FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
 ///
 /// Threads: any number on one handle.
 #[unsafe(no_mangle)]
@@ -275,8 +275,8 @@ pub unsafe extern "C" fn fencepost_complete(
 ///
 /// Arguments as for fencepost_renew.
 ///
-/// Answers OK, NOT_FOUND, DONE, STALE, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, SCHEMA, CORRUPT, IO, FULL,
-/// READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+/// Answers OK, NOT_FOUND, DONE, STALE, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA,
+/// CORRUPT, IO, FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
 ///
 /// Threads: any number on one handle.
 #[unsafe(no_mangle)]
