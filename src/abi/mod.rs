@@ -15,7 +15,7 @@ use std::ffi::{CString, c_char};
 
 pub use types::*;
 
-use crate::{Db, clock};
+use crate::{Db, Error, ErrorKind, clock};
 use convert::{call, clear, db_of, optional_text, options_of, required, text, texts};
 
 /// An open file: opaque, made by fencepost_open, ended by fencepost_close.
@@ -317,12 +317,20 @@ pub unsafe extern "C" fn fencepost_claim_many(
     // SAFETY: the header asks for NULL or a live handle, `count` strings that outlive the call, and room for
     // `count` numbers.
     unsafe {
-        for index in 0..if fences.is_null() { 0 } else { count } {
+        // No array has more than isize::MAX bytes: such a count is a negative number of the caller's.
+        let possible = count <= isize::MAX as usize / size_of::<*const c_char>();
+        for index in 0..if fences.is_null() || !possible { 0 } else { count } {
             *fences.add(index) = 0;
         }
         call(
             error,
             || {
+                if !possible {
+                    return Err(Error::new(
+                        ErrorKind::InvalidArgument,
+                        format!("count is {count}; no array is so long"),
+                    ));
+                }
                 if count > 0 {
                     required(fences, "fences")?;
                 }

@@ -235,6 +235,9 @@ static void no_owners_at_all(void) {
     ANSWERS(FENCEPOST_OK, fencepost_claim_many(db, "free", NULL, 0, 100, 10, NULL, &error));
     ANSWERS(FENCEPOST_OK, fencepost_claim_many(db, "free", owners, 0, 100, 10, fences, &error));
     CHECK(fences[0] == 7);
+    /* A negative number that became a size. */
+    INVALID("count", fencepost_claim_many(db, "free", owners, (size_t)-1, 100, 10, fences, &error));
+    INVALID("count", fencepost_claim_many(db, "free", owners, SIZE_MAX / 2, 100, 10, fences, &error));
     CHECK(strcmp(before, snapshot()) == 0);
     fencepost_close(db);
 }
