@@ -187,7 +187,9 @@ impl Db {
         if owners.is_empty() {
             return Ok(Ok(Vec::new()));
         }
-        let claim = |owner: &str| writer.write(|sql| statements::claim(sql, id, owner, now, until));
+        let deadline = writer.deadline();
+        let claim =
+            |owner: &str| writer.write_until(deadline, |sql| statements::claim(sql, id, owner, now, until));
         let answers = all_at_once(owners, claim);
 
         let granted: Vec<_> =

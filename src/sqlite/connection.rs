@@ -179,11 +179,19 @@ impl Link {
         self.identity
     }
 
+    /// Until when a call that begins now may wait.
+    pub(super) fn deadline(&self) -> Instant {
+        deadline(&self.file)
+    }
+
     /// Waits for this link's turn, then runs `work` with the connection, again while it answers BUSY and the
-    /// busy timeout is not over. `work` leaves no transaction open and may be run any number of times.
-    pub(super) fn run<T>(&self, mut work: impl FnMut(&Session, Instant) -> Answer<T>) -> Answer<T> {
+    /// deadline is not over. `work` leaves no transaction open and may be run any number of times.
+    pub(super) fn run<T>(
+        &self,
+        deadline: Instant,
+        mut work: impl FnMut(&Session, Instant) -> Answer<T>,
+    ) -> Answer<T> {
         fork::check()?;
-        let deadline = deadline(&self.file);
         let _turn = Turn::take(self.lane, deadline).ok_or_else(|| {
             self.file.error(ErrorKind::Busy, "other threads of this process kept it in use; try again")
         })?;

@@ -27,7 +27,7 @@ impl Reader {
 
     /// Runs `look` in a read transaction.
     pub(crate) fn read<T>(&self, mut look: impl FnMut(&Connection) -> Answer<T>) -> Answer<T> {
-        self.link.run(|session, _| {
+        self.link.run(self.link.deadline(), |session, _| {
             session.execute("BEGIN")?;
             let answer = session.check_schema().and_then(|()| look(&session.sql));
             session.roll_back();

@@ -31,8 +31,22 @@ impl Writer {
 
     /// Runs `change` in a transaction of its own, and stores it when the answer is a value. `change` is run
     /// again from the start when another process got in the way.
-    pub(crate) fn write<T>(&self, mut change: impl FnMut(&Connection) -> Answer<T>) -> Answer<T> {
-        self.link.run(|session, deadline| {
+    pub(crate) fn write<T>(&self, change: impl FnMut(&Connection) -> Answer<T>) -> Answer<T> {
+        self.write_until(self.deadline(), change)
+    }
+
+    /// Until when a call that begins now may wait: one that makes several changes has one deadline for them.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.link.deadline()
+    }
+
+    /// As `write`, for a call that has begun before.
+    pub(crate) fn write_until<T>(
+        &self,
+        deadline: Instant,
+        mut change: impl FnMut(&Connection) -> Answer<T>,
+    ) -> Answer<T> {
+        self.link.run(deadline, |session, deadline| {
             transaction(session, deadline, || {
                 session.check_schema()?;
                 change(&session.sql)
@@ -42,7 +56,7 @@ impl Writer {
 
     /// Makes the table `jobs` where it is missing.
     pub(crate) fn init(&self) -> Result<(), Error> {
-        let made = self.link.run(|session, deadline| {
+        let made = self.link.run(self.deadline(), |session, deadline| {
             // A file with another table `jobs` is refused before anything in it changes.
             schema::look(&session.sql)?;
             if !self.file.options.keep_journal_mode {
