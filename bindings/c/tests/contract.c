@@ -147,6 +147,12 @@ static double double_of(const struct word *word) {
     return number;
 }
 
+static int boolean_of(const struct word *word) {
+    if (word->kind == BARE && strcmp(word->text, "true") == 0) return 1;
+    if (word->kind != BARE || strcmp(word->text, "false") != 0) die("true or false is wanted");
+    return 0;
+}
+
 static int64_t integer_of(const struct word *word) {
     char *end;
 
@@ -246,7 +252,7 @@ static int same_text(const char *given, const struct word *expected) {
 static int right_job(const fencepost_job *job, const struct word *expected) {
     return same_text(job->id, &expected[0]) && same_text(job->owner, &expected[1]) &&
            job->until == double_of(&expected[2]) && job->fence == integer_of(&expected[3]) &&
-           same_text(job->result, &expected[4]) && job->done == (strcmp(expected[5].text, "true") == 0);
+           same_text(job->result, &expected[4]) && job->done == boolean_of(&expected[5]);
 }
 
 static int state(const struct word *a, const struct word *expected, size_t count) {
