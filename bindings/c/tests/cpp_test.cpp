@@ -2,6 +2,8 @@
 
 #include <fencepost.hpp>
 
+#include <dlfcn.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -18,6 +20,14 @@ namespace fs = std::filesystem;
 
 static int passed = 0;
 static int failed = 0;
+
+// Stands in for the library's, to see what the layer hands over.
+static fencepost_options given;
+extern "C" fencepost_status fencepost_open(const char *path, const fencepost_options *options, fencepost_db **db,
+                                           fencepost_error *error) {
+    given = *options;
+    return reinterpret_cast<decltype(&fencepost_open)>(dlsym(RTLD_NEXT, "fencepost_open"))(path, options, db, error);
+}
 
 #define CHECK(what)                                                                                                    \
     do {                                                                                                               \
@@ -97,12 +107,28 @@ int main() {
         CHECK(db.state("nobody").status() == FENCEPOST_NOT_FOUND);
     });
 
+    test("the lease is over at until, and ended by its own owner and fence alone", [](const std::string &file) {
+        fencepost::db db(file);
+        db.init_db();
+        CHECK(db.enqueue("a") && *db.claim("a", "w", 100, 10s) == 1);
+        CHECK(db.renew("a", "w", 1, 110, 10s).status() == FENCEPOST_EXPIRED);
+        CHECK(db.complete("a", "w", 1, 110, "r").status() == FENCEPOST_EXPIRED);
+        CHECK(db.renew("a", "w", 2, 105, 10s).status() == FENCEPOST_STALE);
+        CHECK(db.complete("a", "w", 2, 105, "r").status() == FENCEPOST_STALE);
+        CHECK(db.release("a", "w", 2).status() == FENCEPOST_STALE);
+        CHECK(db.release("a", "v", 1).status() == FENCEPOST_STALE);
+        CHECK(db.release("a", "w", 1));
+        CHECK(*db.claim_many("a", {"w"}, 200, 10s) == std::vector<std::int64_t>{2} && db.state("a")->until == 210);
+    });
+
     test("value() of a refusal throws the refusal, as optional does", [](const std::string &file) {
         fencepost::db db(file);
         db.init_db();
         CHECK(thrown<fencepost::refused>([&] { (void)db.claim("a", "w", 0, 1s).value(); }).status() ==
               FENCEPOST_NOT_FOUND);
         CHECK(thrown<fencepost::refused>([&] { db.release("a", "w", 1).value(); }).status() == FENCEPOST_NOT_FOUND);
+        const auto kept = db.claim("a", "w", 0, 1s);
+        CHECK(thrown<fencepost::refused>([&] { (void)kept.value(); }).status() == FENCEPOST_NOT_FOUND);
     });
 
     test("an error is an exception, with SQLite's code and what to do", [](const std::string &file) {
@@ -145,15 +171,28 @@ int main() {
         existing.flags = FENCEPOST_OPEN_EXISTING;
         CHECK(thrown<fencepost::error>([&] { const fencepost::db db(file, existing); }).status() ==
               FENCEPOST_CANNOT_OPEN);
-        fencepost::options quick;
-        quick.busy_timeout = 0ms;
-        quick.durability = fencepost::durability::normal;
-        fencepost::db db(file, quick);
+        fencepost::options how;
+        how.durability = fencepost::durability::normal;
+        fencepost::db db(file, how);
+        CHECK(given.size == sizeof given && given.durability == FENCEPOST_DURABILITY_NORMAL && given.flags == 0);
         db.init_db();
-        fencepost::options read;
-        read.flags = FENCEPOST_OPEN_READ_ONLY;
-        fencepost::db reader(file, read);
+        how.flags = FENCEPOST_OPEN_READ_ONLY | FENCEPOST_OPEN_KEEP_JOURNAL_MODE;
+        fencepost::db reader(file, how);
+        CHECK(given.flags == how.flags);
         CHECK(thrown<fencepost::error>([&] { (void)reader.enqueue("a"); }).status() == FENCEPOST_READ_ONLY);
+        const fencepost::db plain(file);
+        CHECK(given.busy_timeout_ms == 0 && given.durability == FENCEPOST_DURABILITY_FULL && given.flags == 0);
+    });
+
+    test("a busy timeout of zero is no wait, and a long one is the longest there is", [](const std::string &file) {
+        const std::vector<std::pair<std::chrono::milliseconds, std::int32_t>> timeouts{
+            {0ms, -1}, {-5ms, -1}, {1ms, 1}, {2s, 2000}, {std::chrono::hours(24 * 365), INT32_MAX}};
+        for (const auto &[timeout, expected] : timeouts) {
+            fencepost::options how;
+            how.busy_timeout = timeout;
+            const fencepost::db db(file, how);
+            CHECK(given.busy_timeout_ms == expected);
+        }
     });
 
     test("a handle moves, and closes once", [](const std::string &file) {
