@@ -2,7 +2,8 @@
 //!
 //! The WHERE clauses carry the rules of [`crate::rules`]. When one changes no row, the row is read in the
 //! same transaction, and the pure rule says why. They also ask for the types that correct programs store:
-//! SQLite would compare a text as greater than any number, and let a broken row through.
+//! SQLite would compare a text as greater than any number, and let a broken row through. OR ABORT overrules a
+//! constraint of the application's that says ON CONFLICT REPLACE: that would delete another job, and its fence.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -12,27 +13,27 @@ use crate::rules::{self, Job, NoClaim};
 /// How many statements a connection keeps prepared: those here, and those of its transactions.
 pub(super) const COUNT: usize = 16;
 
-const ENQUEUE: &str = "INSERT INTO main.jobs(id) VALUES (?1) ON CONFLICT DO NOTHING";
+const ENQUEUE: &str = "INSERT OR ABORT INTO main.jobs(id) VALUES (?1) ON CONFLICT DO NOTHING";
 
 const EXISTS: &str = "SELECT 1 FROM main.jobs WHERE id = ?1 COLLATE BINARY";
 
 const STATE: &str =
     "SELECT id, owner, until, fence, result, done FROM main.jobs WHERE id = ?1 COLLATE BINARY";
 
-const CLAIM: &str = "UPDATE main.jobs SET owner = ?2, until = ?4, fence = fence + 1
+const CLAIM: &str = "UPDATE OR ABORT main.jobs SET owner = ?2, until = ?4, fence = fence + 1
     WHERE id = ?1 COLLATE BINARY AND done = 0 AND until <= ?3 AND fence BETWEEN 0 AND 9223372036854775806
     AND typeof(until) = 'real' AND typeof(fence) = 'integer'
     RETURNING fence";
 
-const RENEW: &str = "UPDATE main.jobs SET until = ?5
+const RENEW: &str = "UPDATE OR ABORT main.jobs SET until = ?5
     WHERE id = ?1 COLLATE BINARY AND done = 0 AND owner = ?2 COLLATE BINARY AND fence = ?3 AND until > ?4
     AND typeof(until) = 'real'";
 
-const COMPLETE: &str = "UPDATE main.jobs SET result = ?5, done = 1
+const COMPLETE: &str = "UPDATE OR ABORT main.jobs SET result = ?5, done = 1
     WHERE id = ?1 COLLATE BINARY AND done = 0 AND owner = ?2 COLLATE BINARY AND fence = ?3 AND until > ?4
     AND typeof(until) = 'real'";
 
-const RELEASE: &str = "UPDATE main.jobs SET owner = NULL, until = 0
+const RELEASE: &str = "UPDATE OR ABORT main.jobs SET owner = NULL, until = 0
     WHERE id = ?1 COLLATE BINARY AND done = 0 AND owner = ?2 COLLATE BINARY AND fence = ?3
     AND typeof(until) = 'real'";
 
@@ -112,7 +113,7 @@ fn kept_from_it(id: &str) -> Error {
     Error::new(
         ErrorKind::Schema,
         format!(
-            "job {}: a trigger that the application added to the table jobs keeps the change out",
+            "job {}: a trigger or constraint that the application added to the table jobs keeps the change out",
             shown(id)
         ),
     )
@@ -339,5 +340,33 @@ mod tests {
         assert_eq!(enqueue(&sql, "X").unwrap(), Ok(()));
         assert_eq!(claim(&sql, "x", "A", 1.0, 2.0).unwrap(), Ok(1));
         assert_eq!(state(&sql, "X").unwrap().unwrap().fence, 0);
+    }
+
+    /// Such a constraint would delete the other job to make room for this one.
+    #[test]
+    fn no_constraint_of_the_application_deletes_another_job() {
+        let sql = Connection::open_in_memory().unwrap();
+        sql.execute_batch(
+            "CREATE TABLE jobs(id TEXT PRIMARY KEY ON CONFLICT REPLACE, owner TEXT UNIQUE ON CONFLICT REPLACE,
+                until REAL NOT NULL DEFAULT 0 UNIQUE ON CONFLICT REPLACE, fence INTEGER NOT NULL DEFAULT 0,
+                result TEXT UNIQUE ON CONFLICT REPLACE, done INTEGER NOT NULL DEFAULT 0)",
+        )
+        .unwrap();
+        let refused = |answer: Answer<()>| assert_eq!(answer.unwrap_err().kind(), ErrorKind::Schema);
+        enqueue(&sql, "a").unwrap().unwrap();
+        assert_eq!(enqueue(&sql, "a").unwrap(), Err(Refusal::Exists));
+        refused(enqueue(&sql, "b"));
+        claim(&sql, "a", "w", 1.0, 5.0).unwrap().unwrap();
+        enqueue(&sql, "b").unwrap().unwrap();
+        refused(claim(&sql, "b", "w", 1.0, 6.0).map(|_| Ok(())));
+        claim(&sql, "b", "v", 1.0, 6.0).unwrap().unwrap();
+        refused(renew(&sql, "b", "v", 1, 1.0, 5.0));
+        complete(&sql, "a", "w", 1, 1.0, Some("r")).unwrap().unwrap();
+        refused(complete(&sql, "b", "v", 1, 1.0, Some("r")));
+        sql.execute_batch("INSERT INTO jobs(id) VALUES ('c')").unwrap();
+        refused(release(&sql, "b", "v", 1));
+        for (id, fence) in [("a", 1), ("b", 1), ("c", 0)] {
+            assert_eq!(state(&sql, id).unwrap().unwrap().fence, fence);
+        }
     }
 }
