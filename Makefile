@@ -125,7 +125,7 @@ test-processes: stage ## Many processes, forks and a second copy of SQLite on on
 	$(STAGED) $(MAKE) -C tests/processes test
 
 .PHONY: test-tsan
-test-tsan: ## Many threads on one handle under ThreadSanitizer, Rust's standard library included
+test-tsan: ## Threads and forks under ThreadSanitizer, Rust's standard library included
 	@scripts/tsan
 
 .PHONY: test-install
