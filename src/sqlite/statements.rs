@@ -20,6 +20,9 @@ const EXISTS: &str = "SELECT 1 FROM main.jobs WHERE id = ?1 COLLATE BINARY";
 const STATE: &str =
     "SELECT id, owner, until, fence, result, done FROM main.jobs WHERE id = ?1 COLLATE BINARY";
 
+/// What a refusal is explained by: the row without its result, which may be large, and is no reason.
+const REASON: &str = "SELECT id, owner, until, fence, NULL, done FROM main.jobs WHERE id = ?1 COLLATE BINARY";
+
 const CLAIM: &str = "UPDATE OR ABORT main.jobs SET owner = ?2, until = ?4, fence = fence + 1
     WHERE id = ?1 COLLATE BINARY AND done = 0 AND until <= ?3 AND fence BETWEEN 0 AND 9223372036854775806
     AND typeof(until) = 'real' AND typeof(fence) = 'integer'
@@ -45,7 +48,7 @@ pub(crate) fn enqueue(sql: &Connection, id: &str) -> Answer<()> {
 }
 
 pub(crate) fn state(sql: &Connection, id: &str) -> Answer<Job> {
-    Ok(read(sql, id)?.ok_or(Refusal::NotFound))
+    Ok(read(sql, STATE, id)?.ok_or(Refusal::NotFound))
 }
 
 pub(crate) fn claim(sql: &Connection, id: &str, owner: &str, now: f64, until: f64) -> Answer<i64> {
@@ -57,7 +60,7 @@ pub(crate) fn claim(sql: &Connection, id: &str, owner: &str, now: f64, until: f6
         while rows.next()?.is_some() {}
         return Ok(Ok(fence));
     }
-    match rules::claim(read(sql, id)?.as_ref(), now) {
+    match rules::claim(read(sql, REASON, id)?.as_ref(), now) {
         Err(NoClaim::Refused(refusal)) => Ok(Err(refusal)),
         Err(NoClaim::FenceExhausted) => Err(Error::new(
             ErrorKind::FenceExhausted,
@@ -102,7 +105,7 @@ fn changed_or_why(
     if changed == 1 {
         return Ok(Ok(()));
     }
-    match rule(read(sql, id)?.as_ref()) {
+    match rule(read(sql, REASON, id)?.as_ref()) {
         Err(refusal) => Ok(Err(refusal)),
         Ok(()) => Err(kept_from_it(id)),
     }
@@ -119,8 +122,8 @@ fn kept_from_it(id: &str) -> Error {
     )
 }
 
-fn read(sql: &Connection, id: &str) -> Result<Option<Job>, Error> {
-    let job = sql.prepare_cached(STATE)?.query_row([id], |row| Ok(job(row))).optional()?;
+fn read(sql: &Connection, query: &str, id: &str) -> Result<Option<Job>, Error> {
+    let job = sql.prepare_cached(query)?.query_row([id], |row| Ok(job(row))).optional()?;
     job.transpose().map_err(|error| {
         Error::new(ErrorKind::Corrupt, format!("job {}: {}", shown(id), error.message()))
             .with_sqlite_code(error.sqlite_code())
@@ -218,7 +221,7 @@ mod tests {
         ) {
             let before = row.as_ref();
             let until = now + 7.0;
-            let read_back = |sql: &Connection| read(sql, "x").unwrap();
+            let read_back = |sql: &Connection| read(sql, STATE, "x").unwrap();
 
             let sql = table(before);
             let expected = match rules::claim(before, now) {
@@ -308,6 +311,7 @@ mod tests {
         let sql = table(None);
         sql.execute_batch("INSERT INTO jobs VALUES ('x', 'B', 10, 1, x'41', 0)").unwrap();
         assert_eq!(state(&sql, "x").unwrap_err().kind(), ErrorKind::Corrupt);
+        assert_eq!(claim(&sql, "x", "A", 5.0, 15.0).unwrap(), Err(Refusal::Held));
         assert_eq!(complete(&sql, "x", "B", 1, 5.0, Some("right")).unwrap(), Ok(()));
         assert_eq!(state(&sql, "x").unwrap().unwrap().result.as_deref(), Some("right"));
     }
