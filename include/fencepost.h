@@ -14,8 +14,9 @@
  * Results    Out-parameters come just before it. They are written on OK, and set to NULL or 0 otherwise.
  * Strings    NUL-terminated UTF-8, at most FENCEPOST_MAX_TEXT bytes, borrowed for the call only. NULL only
  *            where it is said. The empty string is a valid id, owner and result.
- * Ownership  What fencepost_open gives is ended by fencepost_close, what fencepost_state gives is freed by
- *            fencepost_job_free. Both take NULL. Nothing else is allocated for the caller.
+ * Ownership  What fencepost_open gives is ended by fencepost_close; a fencepost_job, fencepost_jobs,
+ *            fencepost_grant or fencepost_grants is freed by the function of its name with _free. All take
+ *            NULL. Nothing else is allocated for the caller.
  * Times      Seconds as doubles, by any clock of the caller's that does not go back and that all callers of
  *            a file share. Safety rests on fences; clocks decide only when a lease may change hands.
  * Durable    OK means synced to the disk, unless FENCEPOST_DURABILITY_NORMAL was asked for.
@@ -106,6 +107,26 @@
 #define FENCEPOST_OPEN_ALLOW_NETWORK_FILESYSTEM 8
 
 /**
+ * condition: anyone can claim the job (not complete, and until <= now).
+ */
+#define FENCEPOST_CONDITION_CLAIMABLE 1
+
+/**
+ * condition: a lease on the job is running (not complete, until > now, with an owner).
+ */
+#define FENCEPOST_CONDITION_HELD 2
+
+/**
+ * condition: nobody holds the job, and it is not to be claimed yet (not complete, until > now, no owner).
+ */
+#define FENCEPOST_CONDITION_DELAYED 3
+
+/**
+ * condition: the job is complete.
+ */
+#define FENCEPOST_CONDITION_DONE 4
+
+/**
  * What a call answers: 0 is OK; above 0 it was refused by the lease's rules and nothing was changed; below
  * 0 is an error. Later versions may add numbers: treat an unknown one by its sign.
  */
@@ -123,11 +144,11 @@ enum fencepost_status
    */
   FENCEPOST_EXISTS = 1,
   /**
-   * Refused: there is no job of this id.
+   * Refused: there is no job of this id, or none at all that can be claimed.
    */
   FENCEPOST_NOT_FOUND = 2,
   /**
-   * Refused: another lease on the job has not run out yet.
+   * Refused: another lease on the job has not run out yet, or it is not to be claimed yet.
    */
   FENCEPOST_HELD = 3,
   /**
@@ -253,8 +274,8 @@ typedef struct fencepost_error {
 } fencepost_error;
 
 /**
- * One row of the table "jobs". Made by fencepost_state, freed by fencepost_job_free, which frees the
- * strings as well. Never make or copy one by value: fields may be added at the end.
+ * One row of the table "jobs". Made by fencepost_state and fencepost_list, freed by fencepost_job_free or with
+ * its list; the strings go with it. Never make or copy one by value: fields may be added at the end.
  */
 typedef struct fencepost_job {
   /**
@@ -282,6 +303,49 @@ typedef struct fencepost_job {
    */
   bool done;
 } fencepost_job;
+
+/**
+ * A job that was granted to its claimer. Freed by fencepost_grant_free or with its list; the id goes with it.
+ * Never make or copy one by value: fields may be added at the end.
+ */
+typedef struct fencepost_grant {
+  /**
+   * The job's id; never NULL.
+   */
+  const char *id;
+  /**
+   * The fence, above 0, that renew, complete and release ask for.
+   */
+  int64_t fence;
+} fencepost_grant;
+
+/**
+ * Grants of fencepost_claim_batch, freed by fencepost_grants_free with all that is in them.
+ */
+typedef struct fencepost_grants {
+  /**
+   * How many there are.
+   */
+  size_t count;
+  /**
+   * `count` pointers, none NULL.
+   */
+  const struct fencepost_grant *const *grants;
+} fencepost_grants;
+
+/**
+ * Jobs of fencepost_list, freed by fencepost_jobs_free with all that is in them.
+ */
+typedef struct fencepost_jobs {
+  /**
+   * How many there are.
+   */
+  size_t count;
+  /**
+   * `count` pointers, none NULL; NULL itself when `count` is 0.
+   */
+  const struct fencepost_job *const *jobs;
+} fencepost_jobs;
 
 #ifdef __cplusplus
 extern "C" {
@@ -349,6 +413,37 @@ fencepost_status fencepost_init_db(struct fencepost_db *db, struct fencepost_err
  * Threads: any number on one handle.
  */
 fencepost_status fencepost_enqueue(struct fencepost_db *db, const char *id, struct fencepost_error *error);
+
+/**
+ * Adds a job as fencepost_enqueue does, not to be claimed before a time.
+ *
+ * `not_before`: seconds by the callers' clock, finite: when the job can be claimed.
+ *
+ * Answers and threads as fencepost_enqueue.
+ */
+fencepost_status fencepost_enqueue_at(struct fencepost_db *db,
+                                      const char *id,
+                                      double not_before,
+                                      struct fencepost_error *error);
+
+/**
+ * Adds many jobs in one transaction: all that are missing, or none in case of an error.
+ *
+ * `ids`: `count` strings as for fencepost_enqueue; one that stands there twice is added once. NULL only when
+ * `count` is 0.
+ *
+ * `added`: NULL, or room for `count` booleans, in the order of the ids: true for those that were added. All
+ * false unless the answer is OK.
+ *
+ * Answers OK when one was added, or `count` is 0; EXISTS when all existed; otherwise as fencepost_enqueue.
+ *
+ * Threads: any number on one handle.
+ */
+fencepost_status fencepost_enqueue_many(struct fencepost_db *db,
+                                        const char *const *ids,
+                                        size_t count,
+                                        bool *added,
+                                        struct fencepost_error *error);
 
 /**
  * Reads a job as it is stored now, never from a cache.
@@ -456,6 +551,159 @@ fencepost_status fencepost_release(struct fencepost_db *db,
                                    const char *owner,
                                    int64_t fence,
                                    struct fencepost_error *error);
+
+/**
+ * Gives the job back as fencepost_release does, not to be claimed before a time: to try again later.
+ *
+ * `not_before`: seconds by the callers' clock, finite: when the job can be claimed again.
+ *
+ * Other arguments, answers and threads as fencepost_release.
+ */
+fencepost_status fencepost_release_at(struct fencepost_db *db,
+                                      const char *id,
+                                      const char *owner,
+                                      int64_t fence,
+                                      double not_before,
+                                      struct fencepost_error *error);
+
+/**
+ * Takes the claimable job that comes next. Leases that ran out and delays that are over come first, those first
+ * that are over the longest; then the jobs that wait, in the order in which they were added or released. So
+ * neither a stream of new jobs nor one that always fails keeps the others waiting. (In a table WITHOUT ROWID of
+ * another program's, those that wait come in the order of their ids.)
+ *
+ * The cost does not grow with the table, nor with the leases that are running, once fencepost_init_db was
+ * called on the file: it makes the index for it.
+ *
+ * `owner`, `now`, `ttl`: as for fencepost_claim.
+ *
+ * `grant`: not NULL. On OK the job's id and fence, which the caller frees with fencepost_grant_free, otherwise
+ * NULL.
+ *
+ * Answers OK, NOT_FOUND (nothing is claimable), INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA,
+ * CORRUPT, IO, FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+ *
+ * Threads: any number on one handle.
+ */
+fencepost_status fencepost_claim_next(struct fencepost_db *db,
+                                      const char *owner,
+                                      double now,
+                                      double ttl,
+                                      struct fencepost_grant **grant,
+                                      struct fencepost_error *error);
+
+/**
+ * Frees a grant and its id.
+ *
+ * `grant`: NULL is fine and does nothing.
+ *
+ * Threads: any.
+ */
+void fencepost_grant_free(struct fencepost_grant *grant);
+
+/**
+ * Takes up to `max` claimable jobs in one transaction: those that come next, as fencepost_claim_next has it.
+ *
+ * `owner`, `now`, `ttl`: as for fencepost_claim, the same for all of them.
+ *
+ * `max`: at least 1.
+ *
+ * `grants`: not NULL. On OK at least one job and at most `max`, in their order, which the caller frees with
+ * fencepost_grants_free, otherwise NULL.
+ *
+ * Answers and threads as fencepost_claim_next.
+ */
+fencepost_status fencepost_claim_batch(struct fencepost_db *db,
+                                       const char *owner,
+                                       double now,
+                                       double ttl,
+                                       size_t max,
+                                       struct fencepost_grants **grants,
+                                       struct fencepost_error *error);
+
+/**
+ * Frees grants with all that is in them.
+ *
+ * `grants`: NULL is fine and does nothing.
+ *
+ * Threads: any.
+ */
+void fencepost_grants_free(struct fencepost_grants *grants);
+
+/**
+ * Completes a job and takes the one that comes next, in one transaction: one sync to the disk instead of two.
+ *
+ * `next`: not NULL. On OK the next job as fencepost_claim_next gives it, or NULL when the job is complete and
+ * nothing is claimable. Otherwise NULL: a completion that is refused claims nothing.
+ *
+ * Other arguments as for fencepost_complete, and `ttl` for the lease on the next job.
+ *
+ * Answers and threads as fencepost_complete.
+ */
+fencepost_status fencepost_complete_and_claim_next(struct fencepost_db *db,
+                                                   const char *id,
+                                                   const char *owner,
+                                                   int64_t fence,
+                                                   double now,
+                                                   const char *result,
+                                                   double ttl,
+                                                   struct fencepost_grant **next,
+                                                   struct fencepost_error *error);
+
+/**
+ * Counts the jobs that are in a condition at a time, in one look at the file.
+ *
+ * `condition`: FENCEPOST_CONDITION_CLAIMABLE, _HELD, _DELAYED or _DONE. Each job is in exactly one of them.
+ *
+ * `now`: seconds by the callers' clock, finite.
+ *
+ * `count`: not NULL. On OK how many, otherwise 0.
+ *
+ * Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT, IO, FULL, READ_ONLY,
+ * OUT_OF_MEMORY, UNSUPPORTED, INTERNAL. Counting what is done reads the whole table.
+ *
+ * Threads: any number on one handle.
+ */
+fencepost_status fencepost_count(struct fencepost_db *db,
+                                 int32_t condition,
+                                 double now,
+                                 uint64_t *count,
+                                 struct fencepost_error *error);
+
+/**
+ * Lists the jobs that are in a condition at a time, in the order of their ids' bytes, a page at a time.
+ *
+ * `condition`, `now`: as for fencepost_count.
+ *
+ * `after`: NULL for the first page, then the last id of the page before. A job that is added, or comes into the
+ * condition, behind it meanwhile is in a later page; no job comes twice.
+ *
+ * `max`: at least 1. The page is read into memory, results included.
+ *
+ * `jobs`: not NULL. On OK at most `max` jobs, fewer only on the last page, perhaps none, which the caller frees
+ * with fencepost_jobs_free; otherwise NULL.
+ *
+ * Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT, IO, FULL, READ_ONLY,
+ * OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+ *
+ * Threads: any number on one handle.
+ */
+fencepost_status fencepost_list(struct fencepost_db *db,
+                                int32_t condition,
+                                double now,
+                                const char *after,
+                                size_t max,
+                                struct fencepost_jobs **jobs,
+                                struct fencepost_error *error);
+
+/**
+ * Frees jobs of fencepost_list with all that is in them.
+ *
+ * `jobs`: NULL is fine and does nothing.
+ *
+ * Threads: any.
+ */
+void fencepost_jobs_free(struct fencepost_jobs *jobs);
 
 /**
  * Claims one job for many owners at the same time, a thread each (up to 64 at once): on a free job exactly

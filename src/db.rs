@@ -6,10 +6,10 @@ use std::sync::{Arc, RwLock};
 use std::thread;
 use std::time::Duration;
 
-use crate::error::{Answer, Error, ErrorKind};
+use crate::error::{Answer, Error, ErrorKind, Refusal};
 use crate::fork;
-use crate::rules::{Job, check_now, lease_end};
-use crate::sqlite::{File, Reader, Writer, neighbour, statements};
+use crate::rules::{Condition, Grant, Job, check_max, check_not_before, check_now, lease_end};
+use crate::sqlite::{File, Reader, Writer, listing, neighbour, next, statements};
 
 /// The longest id, owner or result, in bytes: 16 MiB.
 pub const MAX_TEXT: usize = 16 << 20;
@@ -106,8 +106,35 @@ impl Db {
     ///
     /// InvalidArgument, ReadOnly, Schema, Busy, and what the file's state brings; so in all that follow.
     pub fn enqueue(&self, id: &str) -> Answer<()> {
+        self.enqueue_at(id, 0.0)
+    }
+
+    /// Adds a job that is not claimable before `not_before`, in seconds of the callers' clock. Refused: Exists.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::enqueue`].
+    pub fn enqueue_at(&self, id: &str, not_before: f64) -> Answer<()> {
         check_text("id", id)?;
-        self.writer()?.write(|sql| statements::enqueue(sql, id))
+        check_not_before(not_before)?;
+        self.writer()?.write(|jobs| statements::enqueue(jobs, id, not_before))
+    }
+
+    /// Adds many jobs at once: all of them that are missing, or none in case of an error. Says of each, in the
+    /// order given, whether it was added. Refused when there are ids and all of them exist: Exists.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::enqueue`].
+    pub fn enqueue_many(&self, ids: &[&str]) -> Answer<Vec<bool>> {
+        ids.iter().try_for_each(|id| check_text("ids", id))?;
+        self.writer()?.write(|jobs| {
+            let mut added = Vec::with_capacity(ids.len());
+            for id in ids {
+                added.push(statements::enqueue(jobs, id, 0.0)?.is_ok());
+            }
+            Ok(if added.is_empty() || added.contains(&true) { Ok(added) } else { Err(Refusal::Exists) })
+        })
     }
 
     /// Reads a job as it is stored now. Refused: NotFound.
@@ -167,9 +194,103 @@ impl Db {
     ///
     /// As [`Db::enqueue`].
     pub fn release(&self, id: &str, owner: &str, fence: i64) -> Answer<()> {
+        self.release_at(id, owner, fence, 0.0)
+    }
+
+    /// Gives the job back as [`Db::release`] does, not to be claimed before `not_before`, in seconds of the
+    /// callers' clock: to try again later. Refused: NotFound, Done, Stale.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::enqueue`].
+    pub fn release_at(&self, id: &str, owner: &str, fence: i64, not_before: f64) -> Answer<()> {
         check_text("id", id)?;
         check_text("owner", owner)?;
-        self.writer()?.write(|sql| statements::release(sql, id, owner, fence))
+        check_not_before(not_before)?;
+        self.writer()?.write(|jobs| statements::release(jobs, id, owner, fence, not_before))
+    }
+
+    /// Takes the claimable job that comes next. Leases that ran out and delays that are over come first, those
+    /// first that are over the longest; then the jobs that wait, in the order in which they were added or
+    /// released. So neither a stream of new jobs nor one that always fails keeps the others waiting. (In a table
+    /// WITHOUT ROWID of another program's, those that wait come in the order of their ids.) Refused: NotFound,
+    /// when nothing is claimable.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::enqueue`].
+    pub fn claim_next(&self, owner: &str, now: f64, ttl: f64) -> Answer<Grant> {
+        Ok(self.claim_batch(owner, now, ttl, 1)?.map(|mut grants| grants.remove(0)))
+    }
+
+    /// Takes up to `max` claimable jobs at once, those that come next (see [`Db::claim_next`]). Refused:
+    /// NotFound, when nothing is claimable.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::enqueue`].
+    pub fn claim_batch(&self, owner: &str, now: f64, ttl: f64, max: usize) -> Answer<Vec<Grant>> {
+        check_text("owner", owner)?;
+        let until = lease_end(now, ttl)?;
+        check_max(max)?;
+        self.writer()?.write(|jobs| next::claim(jobs, owner, now, until, max))
+    }
+
+    /// Completes a job and takes the one that comes next, in one transaction. `None` when it is completed and
+    /// nothing is claimable. A refused completion claims nothing. Refused: NotFound, Done, Stale, Expired.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::enqueue`].
+    pub fn complete_and_claim_next(
+        &self,
+        id: &str,
+        owner: &str,
+        fence: i64,
+        now: f64,
+        result: Option<&str>,
+        ttl: f64,
+    ) -> Answer<Option<Grant>> {
+        check_text("id", id)?;
+        check_text("owner", owner)?;
+        result.map_or(Ok(()), |result| check_text("result", result))?;
+        let until = lease_end(now, ttl)?;
+        self.writer()?.write(|jobs| match statements::complete(jobs, id, owner, fence, now, result)? {
+            Err(refusal) => Ok(Err(refusal)),
+            Ok(()) => {
+                let next = next::claim(jobs, owner, now, until, 1)?;
+                Ok(Ok(next.ok().map(|mut grants| grants.remove(0))))
+            }
+        })
+    }
+
+    /// How many jobs are in this condition at `now`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::enqueue`].
+    pub fn count(&self, condition: Condition, now: f64) -> Result<u64, Error> {
+        check_now(now)?;
+        self.reader.look(|jobs| listing::count(jobs, condition, now))
+    }
+
+    /// Up to `max` jobs that are in this condition at `now`, in the order of their ids' bytes, from the first one
+    /// after the id `after` on. Give the last id of one page to get the next.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::enqueue`].
+    pub fn list(
+        &self,
+        condition: Condition,
+        now: f64,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<Job>, Error> {
+        check_now(now)?;
+        after.map_or(Ok(()), |after| check_text("after", after))?;
+        check_max(max)?;
+        self.reader.look(|jobs| listing::list(jobs, condition, now, after, max))
     }
 
     /// Claims one job for many owners at the same time, a thread each (up to 64 at once). The answers are in

@@ -14,9 +14,9 @@ pub type Answer<T> = Result<Result<T, Refusal>, Error>;
 pub enum Refusal {
     /// enqueue: there is a job of this id already; it was left as it is.
     Exists,
-    /// There is no job of this id.
+    /// There is no job of this id, or none at all that can be claimed.
     NotFound,
-    /// claim: another lease has not run out yet.
+    /// claim: another lease has not run out yet, or the job is not to be claimed yet.
     Held,
     /// The job is complete, which is final.
     Done,
@@ -32,8 +32,10 @@ impl Refusal {
     pub fn reason(self) -> &'static str {
         match self {
             Refusal::Exists => "a job of this id exists already; it was left as it is",
-            Refusal::NotFound => "there is no job of this id; enqueue it first",
-            Refusal::Held => "the job is held under a lease that has not run out; claim again later",
+            Refusal::NotFound => "there is no such job (asked for any: none can be claimed now)",
+            Refusal::Held => {
+                "the job is held under a lease that has not run out, or not to be claimed yet; claim again later"
+            }
             Refusal::Done => "the job is complete, which is final",
             Refusal::Stale => "this owner and fence do not hold the job; stop working on it",
             Refusal::Expired => "the lease has run out; claim the job again before going on",

@@ -56,4 +56,4 @@ mod turn;
 pub use clock::now;
 pub use db::{Db, Durability, MAX_TEXT, Options};
 pub use error::{Answer, Error, ErrorKind, Refusal};
-pub use rules::Job;
+pub use rules::{Condition, Grant, Job};

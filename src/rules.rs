@@ -22,6 +22,28 @@ pub struct Job {
     pub done: bool,
 }
 
+/// A job that was granted to its claimer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The job's id.
+    pub id: String,
+    /// The fence that renew, complete and release ask for.
+    pub fence: i64,
+}
+
+/// What can be said of a job at one moment; each job is in exactly one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Anyone can claim it.
+    Claimable,
+    /// A lease on it is running.
+    Held,
+    /// Nobody holds it, and it is not to be claimed yet.
+    Delayed,
+    /// It is complete.
+    Done,
+}
+
 /// Why a claim does not get the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoClaim {
@@ -52,8 +74,41 @@ pub(crate) fn check_now(now: f64) -> Result<(), Error> {
     }
 }
 
+pub(crate) fn check_not_before(not_before: f64) -> Result<(), Error> {
+    if not_before.is_finite() {
+        Ok(())
+    } else {
+        Err(invalid(format!("not_before is {not_before}; it must be a finite number of seconds")))
+    }
+}
+
+pub(crate) fn check_max(max: usize) -> Result<(), Error> {
+    if max > 0 { Ok(()) } else { Err(invalid("max is 0; it must be at least 1".to_owned())) }
+}
+
 fn invalid(message: String) -> Error {
     Error::new(ErrorKind::InvalidArgument, message)
+}
+
+/// The job's condition.
+#[cfg(test)]
+pub(crate) fn condition(job: &Job, now: f64) -> Condition {
+    match job {
+        Job { done: true, .. } => Condition::Done,
+        Job { until, .. } if *until <= now => Condition::Claimable,
+        Job { owner: Some(_), .. } => Condition::Held,
+        Job { owner: None, .. } => Condition::Delayed,
+    }
+}
+
+/// Where a claimable job stands in the line: the lowest is claimed next. Leases that ran out and delays that
+/// are over come first, those before that are over the longest; then what was never delayed, in the order of
+/// the rows. So no stream of new jobs keeps the others waiting. A job that is claimed gets an `until` ahead of
+/// all of them, and one that is released gets a place behind the last row, so no job that always fails keeps the
+/// others waiting either.
+#[cfg(test)]
+pub(crate) fn place(job: &Job, row: i64) -> (bool, f64, i64) {
+    (job.until <= 0.0, job.until, row)
 }
 
 /// The fence that a claim is granted.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::fencepost_db;
 use super::types::*;
-use crate::{Answer, Db, Durability, Error, ErrorKind, Job, MAX_TEXT, Options};
+use crate::{Answer, Condition, Db, Durability, Error, ErrorKind, Grant, Job, MAX_TEXT, Options};
 
 /// The largest options struct that is believed, as openat2(2) has it with the size of a page.
 const MAX_OPTIONS_SIZE: usize = 4096;
@@ -138,6 +138,24 @@ pub(super) unsafe fn optional_text<'a>(pointer: *const c_char, name: &str) -> Re
     }
 }
 
+/// Whether an array can have so many. None has more than isize::MAX bytes: such a count is a negative number of
+/// the caller's.
+pub(super) fn is_possible<T>(count: usize) -> bool {
+    count <= isize::MAX as usize / size_of::<T>()
+}
+
+/// Sets an array of the caller's to its empty value.
+///
+/// # Safety
+///
+/// `out` is NULL, or `count` is impossible, or there is room for `count` values.
+pub(super) unsafe fn clear_all<T: Copy>(out: *mut T, count: usize, empty: T) {
+    if !out.is_null() && is_possible::<*const c_char>(count) {
+        // SAFETY: room for `count` values by this function's contract.
+        (0..count).for_each(|index| unsafe { out.add(index).write(empty) });
+    }
+}
+
 /// Borrows an array of strings.
 ///
 /// # Safety
@@ -150,6 +168,9 @@ pub(super) unsafe fn texts<'a>(
 ) -> Result<Vec<&'a str>, Error> {
     if count > 0 && pointer.is_null() {
         return Err(invalid(format!("{name} is NULL although count is {count}")));
+    }
+    if !is_possible::<*const c_char>(count) {
+        return Err(invalid(format!("count is {count}; no array is so long")));
     }
     // SAFETY: `count` readable pointers to strings by this function's contract.
     (0..count).map(|index| unsafe { text(*pointer.add(index), &format!("{name}[{index}]")) }).collect()
@@ -220,18 +241,135 @@ fn checked(options: &fencepost_options) -> Result<Options, Error> {
     })
 }
 
-impl From<Job> for fencepost_job {
-    fn from(job: Job) -> fencepost_job {
-        // The reader refuses stored text with an inner NUL, so nothing is lost here.
-        let raw = |text: String| CString::new(text).unwrap_or_default().into_raw().cast_const();
-        fencepost_job {
-            id: raw(job.id),
-            owner: job.owner.map_or(std::ptr::null(), raw),
+/// Which condition a number means.
+pub(super) fn condition_of(number: i32) -> Result<Condition, Error> {
+    match number {
+        FENCEPOST_CONDITION_CLAIMABLE => Ok(Condition::Claimable),
+        FENCEPOST_CONDITION_HELD => Ok(Condition::Held),
+        FENCEPOST_CONDITION_DELAYED => Ok(Condition::Delayed),
+        FENCEPOST_CONDITION_DONE => Ok(Condition::Done),
+        other => {
+            Err(invalid(format!("condition is {other}; it must be one of FENCEPOST_CONDITION_*, 1 to 4")))
+        }
+    }
+}
+
+/// A value of the library's own for C to hold: made of a Rust value, and freed with all that it points to.
+pub(super) trait Lent<From>: Sized {
+    fn lend(from: From) -> *mut Self;
+
+    /// # Safety
+    ///
+    /// `lent` came from `lend` and is given back here for the first time.
+    unsafe fn give_back(lent: *mut Self);
+}
+
+fn lend_text(text: String) -> *const c_char {
+    // What is stored is refused when it has an inner NUL, so nothing is lost here.
+    CString::new(text).unwrap_or_default().into_raw().cast_const()
+}
+
+/// # Safety
+///
+/// `text` is NULL or came from `lend_text`, and is given back here for the first time.
+unsafe fn give_text_back(text: *const c_char) {
+    if !text.is_null() {
+        // SAFETY: so it came from CString::into_raw.
+        drop(unsafe { CString::from_raw(text.cast_mut()) });
+    }
+}
+
+impl Lent<Job> for fencepost_job {
+    fn lend(job: Job) -> *mut Self {
+        Box::into_raw(Box::new(fencepost_job {
+            id: lend_text(job.id),
+            owner: job.owner.map_or(std::ptr::null(), lend_text),
             until: job.until,
             fence: job.fence,
-            result: job.result.map_or(std::ptr::null(), raw),
+            result: job.result.map_or(std::ptr::null(), lend_text),
             done: job.done,
+        }))
+    }
+
+    unsafe fn give_back(lent: *mut Self) {
+        // SAFETY: a box of `lend`'s, whose strings are `lend_text`'s.
+        unsafe {
+            let job = Box::from_raw(lent);
+            [job.id, job.owner, job.result].into_iter().for_each(|text| give_text_back(text));
         }
+    }
+}
+
+impl Lent<Grant> for fencepost_grant {
+    fn lend(grant: Grant) -> *mut Self {
+        Box::into_raw(Box::new(fencepost_grant { id: lend_text(grant.id), fence: grant.fence }))
+    }
+
+    unsafe fn give_back(lent: *mut Self) {
+        // SAFETY: a box of `lend`'s, whose string is `lend_text`'s.
+        unsafe { give_text_back(Box::from_raw(lent).id) }
+    }
+}
+
+/// `from` as an array of pointers; NULL when it is empty.
+fn lend_all<From, L: Lent<From>>(from: Vec<From>) -> (usize, *const *const L) {
+    let lent: Box<[*const L]> = from.into_iter().map(|from| L::lend(from).cast_const()).collect();
+    if lent.is_empty() { (0, std::ptr::null()) } else { (lent.len(), Box::into_raw(lent).cast::<*const L>()) }
+}
+
+/// # Safety
+///
+/// `count` and `lent` came from `lend_all` and are given back here for the first time.
+unsafe fn give_all_back<From, L: Lent<From>>(count: usize, lent: *const *const L) {
+    if lent.is_null() {
+        return;
+    }
+    // SAFETY: a boxed slice of `count` pointers, each of `lend`'s.
+    unsafe {
+        let all = Box::from_raw(std::ptr::slice_from_raw_parts_mut(lent.cast_mut(), count));
+        all.iter().for_each(|one| L::give_back(one.cast_mut()));
+    }
+}
+
+impl Lent<Vec<Job>> for fencepost_jobs {
+    fn lend(found: Vec<Job>) -> *mut Self {
+        let (count, jobs) = lend_all(found);
+        Box::into_raw(Box::new(fencepost_jobs { count, jobs }))
+    }
+
+    unsafe fn give_back(lent: *mut Self) {
+        // SAFETY: a box of `lend`'s, whose array is `lend_all`'s.
+        unsafe {
+            let jobs = Box::from_raw(lent);
+            give_all_back(jobs.count, jobs.jobs);
+        }
+    }
+}
+
+impl Lent<Vec<Grant>> for fencepost_grants {
+    fn lend(granted: Vec<Grant>) -> *mut Self {
+        let (count, grants) = lend_all(granted);
+        Box::into_raw(Box::new(fencepost_grants { count, grants }))
+    }
+
+    unsafe fn give_back(lent: *mut Self) {
+        // SAFETY: a box of `lend`'s, whose array is `lend_all`'s.
+        unsafe {
+            let grants = Box::from_raw(lent);
+            give_all_back(grants.count, grants.grants);
+        }
+    }
+}
+
+/// Frees what `lend` gave; NULL is fine.
+///
+/// # Safety
+///
+/// `lent` is NULL, or came from `lend` and is given back here for the first time.
+pub(super) unsafe fn free<From, L: Lent<From>>(lent: *mut L) {
+    if !lent.is_null() {
+        // SAFETY: not NULL, so from `lend` by this function's contract.
+        unsafe { L::give_back(lent) }
     }
 }
 

@@ -11,12 +11,14 @@
 mod convert;
 mod types;
 
-use std::ffi::{CString, c_char};
+use std::ffi::c_char;
 
 pub use types::*;
 
-use crate::{Db, Error, ErrorKind, clock};
-use convert::{call, clear, db_of, optional_text, options_of, required, text, texts};
+use crate::{Db, clock};
+use convert::{
+    Lent, call, clear, clear_all, condition_of, db_of, free, optional_text, options_of, required, text, texts,
+};
 
 /// An open file: opaque, made by fencepost_open, ended by fencepost_close.
 pub struct fencepost_db {
@@ -118,6 +120,57 @@ pub unsafe extern "C" fn fencepost_enqueue(
     unsafe { call(error, || db_of(db)?.enqueue(text(id, "id")?), |()| ()) }
 }
 
+/// Adds a job as fencepost_enqueue does, not to be claimed before a time.
+///
+/// `not_before`: seconds by the callers' clock, finite: when the job can be claimed.
+///
+/// Answers and threads as fencepost_enqueue.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_enqueue_at(
+    db: *mut fencepost_db,
+    id: *const c_char,
+    not_before: f64,
+    error: *mut fencepost_error,
+) -> fencepost_status {
+    // SAFETY: the header asks for NULL or a live handle, and for a string that outlives the call.
+    unsafe { call(error, || db_of(db)?.enqueue_at(text(id, "id")?, not_before), |()| ()) }
+}
+
+/// Adds many jobs in one transaction: all that are missing, or none in case of an error.
+///
+/// `ids`: `count` strings as for fencepost_enqueue; one that stands there twice is added once. NULL only when
+/// `count` is 0.
+///
+/// `added`: NULL, or room for `count` booleans, in the order of the ids: true for those that were added. All
+/// false unless the answer is OK.
+///
+/// Answers OK when one was added, or `count` is 0; EXISTS when all existed; otherwise as fencepost_enqueue.
+///
+/// Threads: any number on one handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_enqueue_many(
+    db: *mut fencepost_db,
+    ids: *const *const c_char,
+    count: usize,
+    added: *mut bool,
+    error: *mut fencepost_error,
+) -> fencepost_status {
+    // SAFETY: the header asks for NULL or a live handle, `count` strings that outlive the call, and `added` NULL or
+    // with room for `count` booleans.
+    unsafe {
+        clear_all(added, count, false);
+        call(
+            error,
+            || db_of(db)?.enqueue_many(&texts(ids, count, "ids")?),
+            |were_added| {
+                if !added.is_null() {
+                    were_added.into_iter().enumerate().for_each(|(index, was)| *added.add(index) = was);
+                }
+            },
+        )
+    }
+}
+
 /// Reads a job as it is stored now, never from a cache.
 ///
 /// `id`: UTF-8, not NULL.
@@ -145,7 +198,7 @@ pub unsafe extern "C" fn fencepost_state(
                 required(job, "job")?;
                 db_of(db)?.state(text(id, "id")?)
             },
-            |read| *job = Box::into_raw(Box::new(fencepost_job::from(read))),
+            |read| *job = fencepost_job::lend(read),
         )
     }
 }
@@ -157,19 +210,8 @@ pub unsafe extern "C" fn fencepost_state(
 /// Threads: any.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencepost_job_free(job: *mut fencepost_job) {
-    if job.is_null() {
-        return;
-    }
-    // SAFETY: the header asks for a job of fencepost_state that was not freed, so it is a box of ours, and
-    // its strings came from CString::into_raw.
-    unsafe {
-        let job = Box::from_raw(job);
-        for string in [job.id, job.owner, job.result] {
-            if !string.is_null() {
-                drop(CString::from_raw(string.cast_mut()));
-            }
-        }
-    }
+    // SAFETY: the header asks for NULL or a job of fencepost_state that was not freed.
+    unsafe { free(job) }
 }
 
 /// Takes the job for `owner` until `now + ttl`, when it is not complete and no lease on it is running
@@ -291,6 +333,256 @@ pub unsafe extern "C" fn fencepost_release(
     unsafe { call(error, || db_of(db)?.release(text(id, "id")?, text(owner, "owner")?, fence), |()| ()) }
 }
 
+/// Gives the job back as fencepost_release does, not to be claimed before a time: to try again later.
+///
+/// `not_before`: seconds by the callers' clock, finite: when the job can be claimed again.
+///
+/// Other arguments, answers and threads as fencepost_release.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_release_at(
+    db: *mut fencepost_db,
+    id: *const c_char,
+    owner: *const c_char,
+    fence: i64,
+    not_before: f64,
+    error: *mut fencepost_error,
+) -> fencepost_status {
+    // SAFETY: the header asks for NULL or a live handle, and strings that outlive the call.
+    unsafe {
+        call(
+            error,
+            || db_of(db)?.release_at(text(id, "id")?, text(owner, "owner")?, fence, not_before),
+            |()| (),
+        )
+    }
+}
+
+/// Takes the claimable job that comes next. Leases that ran out and delays that are over come first, those first
+/// that are over the longest; then the jobs that wait, in the order in which they were added or released. So
+/// neither a stream of new jobs nor one that always fails keeps the others waiting. (In a table WITHOUT ROWID of
+/// another program's, those that wait come in the order of their ids.)
+///
+/// The cost does not grow with the table, nor with the leases that are running, once fencepost_init_db was
+/// called on the file: it makes the index for it.
+///
+/// `owner`, `now`, `ttl`: as for fencepost_claim.
+///
+/// `grant`: not NULL. On OK the job's id and fence, which the caller frees with fencepost_grant_free, otherwise
+/// NULL.
+///
+/// Answers OK, NOT_FOUND (nothing is claimable), INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA,
+/// CORRUPT, IO, FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+///
+/// Threads: any number on one handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_claim_next(
+    db: *mut fencepost_db,
+    owner: *const c_char,
+    now: f64,
+    ttl: f64,
+    grant: *mut *mut fencepost_grant,
+    error: *mut fencepost_error,
+) -> fencepost_status {
+    // SAFETY: the header asks for NULL or a live handle, a string that outlives the call, and `grant` NULL or
+    // writable.
+    unsafe {
+        clear(grant, std::ptr::null_mut());
+        call(
+            error,
+            || {
+                required(grant, "grant")?;
+                db_of(db)?.claim_next(text(owner, "owner")?, now, ttl)
+            },
+            |granted| *grant = fencepost_grant::lend(granted),
+        )
+    }
+}
+
+/// Frees a grant and its id.
+///
+/// `grant`: NULL is fine and does nothing.
+///
+/// Threads: any.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_grant_free(grant: *mut fencepost_grant) {
+    // SAFETY: the header asks for NULL or a grant of its own that was not freed.
+    unsafe { free(grant) }
+}
+
+/// Takes up to `max` claimable jobs in one transaction: those that come next, as fencepost_claim_next has it.
+///
+/// `owner`, `now`, `ttl`: as for fencepost_claim, the same for all of them.
+///
+/// `max`: at least 1.
+///
+/// `grants`: not NULL. On OK at least one job and at most `max`, in their order, which the caller frees with
+/// fencepost_grants_free, otherwise NULL.
+///
+/// Answers and threads as fencepost_claim_next.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_claim_batch(
+    db: *mut fencepost_db,
+    owner: *const c_char,
+    now: f64,
+    ttl: f64,
+    max: usize,
+    grants: *mut *mut fencepost_grants,
+    error: *mut fencepost_error,
+) -> fencepost_status {
+    // SAFETY: the header asks for NULL or a live handle, a string that outlives the call, and `grants` NULL or
+    // writable.
+    unsafe {
+        clear(grants, std::ptr::null_mut());
+        call(
+            error,
+            || {
+                required(grants, "grants")?;
+                db_of(db)?.claim_batch(text(owner, "owner")?, now, ttl, max)
+            },
+            |granted| *grants = fencepost_grants::lend(granted),
+        )
+    }
+}
+
+/// Frees grants with all that is in them.
+///
+/// `grants`: NULL is fine and does nothing.
+///
+/// Threads: any.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_grants_free(grants: *mut fencepost_grants) {
+    // SAFETY: the header asks for NULL or grants of fencepost_claim_batch that were not freed.
+    unsafe { free(grants) }
+}
+
+/// Completes a job and takes the one that comes next, in one transaction: one sync to the disk instead of two.
+///
+/// `next`: not NULL. On OK the next job as fencepost_claim_next gives it, or NULL when the job is complete and
+/// nothing is claimable. Otherwise NULL: a completion that is refused claims nothing.
+///
+/// Other arguments as for fencepost_complete, and `ttl` for the lease on the next job.
+///
+/// Answers and threads as fencepost_complete.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_complete_and_claim_next(
+    db: *mut fencepost_db,
+    id: *const c_char,
+    owner: *const c_char,
+    fence: i64,
+    now: f64,
+    result: *const c_char,
+    ttl: f64,
+    next: *mut *mut fencepost_grant,
+    error: *mut fencepost_error,
+) -> fencepost_status {
+    // SAFETY: the header asks for NULL or a live handle, strings that outlive the call, and `next` NULL or
+    // writable.
+    unsafe {
+        clear(next, std::ptr::null_mut());
+        call(
+            error,
+            || {
+                required(next, "next")?;
+                let result = optional_text(result, "result")?;
+                let (id, owner) = (text(id, "id")?, text(owner, "owner")?);
+                db_of(db)?.complete_and_claim_next(id, owner, fence, now, result, ttl)
+            },
+            |granted| {
+                if let Some(granted) = granted {
+                    *next = fencepost_grant::lend(granted);
+                }
+            },
+        )
+    }
+}
+
+/// Counts the jobs that are in a condition at a time, in one look at the file.
+///
+/// `condition`: FENCEPOST_CONDITION_CLAIMABLE, _HELD, _DELAYED or _DONE. Each job is in exactly one of them.
+///
+/// `now`: seconds by the callers' clock, finite.
+///
+/// `count`: not NULL. On OK how many, otherwise 0.
+///
+/// Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT, IO, FULL, READ_ONLY,
+/// OUT_OF_MEMORY, UNSUPPORTED, INTERNAL. Counting what is done reads the whole table.
+///
+/// Threads: any number on one handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_count(
+    db: *mut fencepost_db,
+    condition: i32,
+    now: f64,
+    count: *mut u64,
+    error: *mut fencepost_error,
+) -> fencepost_status {
+    // SAFETY: the header asks for NULL or a live handle, and `count` NULL or writable.
+    unsafe {
+        clear(count, 0);
+        call(
+            error,
+            || {
+                required(count, "count")?;
+                db_of(db)?.count(condition_of(condition)?, now).map(Ok)
+            },
+            |counted| *count = counted,
+        )
+    }
+}
+
+/// Lists the jobs that are in a condition at a time, in the order of their ids' bytes, a page at a time.
+///
+/// `condition`, `now`: as for fencepost_count.
+///
+/// `after`: NULL for the first page, then the last id of the page before. A job that is added, or comes into the
+/// condition, behind it meanwhile is in a later page; no job comes twice.
+///
+/// `max`: at least 1. The page is read into memory, results included.
+///
+/// `jobs`: not NULL. On OK at most `max` jobs, fewer only on the last page, perhaps none, which the caller frees
+/// with fencepost_jobs_free; otherwise NULL.
+///
+/// Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT, IO, FULL, READ_ONLY,
+/// OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+///
+/// Threads: any number on one handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_list(
+    db: *mut fencepost_db,
+    condition: i32,
+    now: f64,
+    after: *const c_char,
+    max: usize,
+    jobs: *mut *mut fencepost_jobs,
+    error: *mut fencepost_error,
+) -> fencepost_status {
+    // SAFETY: the header asks for NULL or a live handle, `after` NULL or a string that outlives the call, and `jobs`
+    // NULL or writable.
+    unsafe {
+        clear(jobs, std::ptr::null_mut());
+        call(
+            error,
+            || {
+                required(jobs, "jobs")?;
+                let after = optional_text(after, "after")?;
+                db_of(db)?.list(condition_of(condition)?, now, after, max).map(Ok)
+            },
+            |found| *jobs = fencepost_jobs::lend(found),
+        )
+    }
+}
+
+/// Frees jobs of fencepost_list with all that is in them.
+///
+/// `jobs`: NULL is fine and does nothing.
+///
+/// Threads: any.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_jobs_free(jobs: *mut fencepost_jobs) {
+    // SAFETY: the header asks for NULL or jobs of fencepost_list that were not freed.
+    unsafe { free(jobs) }
+}
+
 /// Claims one job for many owners at the same time, a thread each (up to 64 at once): on a free job exactly
 /// one of them is granted a fence.
 ///
@@ -317,24 +609,14 @@ pub unsafe extern "C" fn fencepost_claim_many(
     // SAFETY: the header asks for NULL or a live handle, `count` strings that outlive the call, and room for
     // `count` numbers.
     unsafe {
-        // No array has more than isize::MAX bytes: such a count is a negative number of the caller's.
-        let possible = count <= isize::MAX as usize / size_of::<*const c_char>();
-        for index in 0..if fences.is_null() || !possible { 0 } else { count } {
-            *fences.add(index) = 0;
-        }
+        clear_all(fences, count, 0);
         call(
             error,
             || {
-                if !possible {
-                    return Err(Error::new(
-                        ErrorKind::InvalidArgument,
-                        format!("count is {count}; no array is so long"),
-                    ));
-                }
+                let owners = texts(owners, count, "owners")?;
                 if count > 0 {
                     required(fences, "fences")?;
                 }
-                let owners = texts(owners, count, "owners")?;
                 db_of(db)?.claim_many(text(id, "id")?, &owners, now, ttl)
             },
             |granted| {

@@ -15,9 +15,9 @@ pub enum fencepost_status {
     FENCEPOST_OK = 0,
     /// Refused: there is a job of this id already; it was left as it is.
     FENCEPOST_EXISTS = 1,
-    /// Refused: there is no job of this id.
+    /// Refused: there is no job of this id, or none at all that can be claimed.
     FENCEPOST_NOT_FOUND = 2,
-    /// Refused: another lease on the job has not run out yet.
+    /// Refused: another lease on the job has not run out yet, or it is not to be claimed yet.
     FENCEPOST_HELD = 3,
     /// Refused: the job is complete, which is final.
     FENCEPOST_DONE = 4,
@@ -146,6 +146,15 @@ pub const FENCEPOST_OPEN_KEEP_JOURNAL_MODE: u32 = 4;
 /// server's affair, and SQLite's WAL does not work between machines at all.
 pub const FENCEPOST_OPEN_ALLOW_NETWORK_FILESYSTEM: u32 = 8;
 
+/// condition: anyone can claim the job (not complete, and until <= now).
+pub const FENCEPOST_CONDITION_CLAIMABLE: i32 = 1;
+/// condition: a lease on the job is running (not complete, until > now, with an owner).
+pub const FENCEPOST_CONDITION_HELD: i32 = 2;
+/// condition: nobody holds the job, and it is not to be claimed yet (not complete, until > now, no owner).
+pub const FENCEPOST_CONDITION_DELAYED: i32 = 3;
+/// condition: the job is complete.
+pub const FENCEPOST_CONDITION_DONE: i32 = 4;
+
 /// How to open a file. Zero the whole struct, set `size` to `sizeof(fencepost_options)`, then set what
 /// differs from the default. Zero means the default in every field, so fields can be added at the end
 /// without breaking callers compiled before.
@@ -174,8 +183,8 @@ pub struct fencepost_error {
     pub message: [c_char; 496],
 }
 
-/// One row of the table "jobs". Made by fencepost_state, freed by fencepost_job_free, which frees the
-/// strings as well. Never make or copy one by value: fields may be added at the end.
+/// One row of the table "jobs". Made by fencepost_state and fencepost_list, freed by fencepost_job_free or with
+/// its list; the strings go with it. Never make or copy one by value: fields may be added at the end.
 #[repr(C)]
 pub struct fencepost_job {
     /// The job's id; never NULL.
@@ -190,4 +199,32 @@ pub struct fencepost_job {
     pub result: *const c_char,
     /// Whether the job is complete, which is final.
     pub done: bool,
+}
+
+/// Jobs of fencepost_list, freed by fencepost_jobs_free with all that is in them.
+#[repr(C)]
+pub struct fencepost_jobs {
+    /// How many there are.
+    pub count: usize,
+    /// `count` pointers, none NULL; NULL itself when `count` is 0.
+    pub jobs: *const *const fencepost_job,
+}
+
+/// A job that was granted to its claimer. Freed by fencepost_grant_free or with its list; the id goes with it.
+/// Never make or copy one by value: fields may be added at the end.
+#[repr(C)]
+pub struct fencepost_grant {
+    /// The job's id; never NULL.
+    pub id: *const c_char,
+    /// The fence, above 0, that renew, complete and release ask for.
+    pub fence: i64,
+}
+
+/// Grants of fencepost_claim_batch, freed by fencepost_grants_free with all that is in them.
+#[repr(C)]
+pub struct fencepost_grants {
+    /// How many there are.
+    pub count: usize,
+    /// `count` pointers, none NULL.
+    pub grants: *const *const fencepost_grant,
 }

@@ -9,7 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::file::{File, Identity};
-use super::schema::{self, Jobs};
+use super::schema::{self, Found, Jobs};
 use super::{neighbour, statements};
 use crate::db::Durability;
 use crate::error::{Answer, Error, ErrorKind};
@@ -25,8 +25,8 @@ const LONGEST: Duration = Duration::from_secs(1 << 31);
 /// An open connection and what it knows of the file's schema.
 pub(super) struct Session {
     pub(super) sql: Connection,
-    /// The schema version at which the table `jobs` was last found to be ours.
-    checked: Cell<Option<i64>>,
+    /// The schema version at which the table `jobs` was last found to be ours, and whether it has row numbers.
+    checked: Cell<Option<(i64, bool)>>,
     /// The -wal and the -shm file, as they were after the last transaction.
     side_files: Cell<[Option<Identity>; 2]>,
 }
@@ -62,16 +62,18 @@ impl Session {
         Ok(Session { sql, checked: Cell::new(None), side_files: Cell::new([None; 2]) })
     }
 
-    /// In a transaction: makes sure that the table `jobs` is ours, as of this transaction.
-    pub(super) fn check_schema(&self) -> Result<(), Error> {
+    /// In a transaction: the table `jobs`, which is ours as of this transaction.
+    pub(super) fn jobs(&self) -> Result<Jobs<'_>, Error> {
         let version = schema::version(&self.sql)?;
-        if self.checked.get() != Some(version) {
-            if schema::look(&self.sql)? == Jobs::Missing {
-                return Err(schema::missing());
-            }
-            self.checked.set(Some(version));
-        }
-        Ok(())
+        let rowid = match self.checked.get() {
+            Some((checked, rowid)) if checked == version => rowid,
+            _ => match schema::look(&self.sql)? {
+                Found::Missing => return Err(schema::missing()),
+                Found::Ours { rowid } => rowid,
+            },
+        };
+        self.checked.set(Some((version, rowid)));
+        Ok(Jobs { sql: &self.sql, rowid })
     }
 
     /// After a transaction: whether the side files are still those of before. While a connection is open no program

@@ -7,14 +7,18 @@
 //! | `writer` | a change: one BEGIN IMMEDIATE |
 //! | `reader` | a look: a read transaction on a connection of its own |
 //! | `schema` | the table `jobs`: made, and its shape checked |
-//! | `statements` | the SQL of each operation |
+//! | `statements` | the SQL of each operation on one job |
+//! | `next` | which job comes next |
+//! | `listing` | jobs by condition, for people who look |
 //! | `failure` | SQLite's result codes as errors |
 //! | `neighbour` | the locks, and the only calls into SQLite that rusqlite does not make |
 
 mod connection;
 mod failure;
 mod file;
+pub(crate) mod listing;
 pub(crate) mod neighbour;
+pub(crate) mod next;
 mod reader;
 mod schema;
 pub(crate) mod statements;

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use rusqlite::Connection;
-
 use super::connection::{Link, Session};
 use super::file::{File, Identity};
-use super::schema;
-use crate::error::{Answer, Error};
+use super::schema::{self, Jobs};
+use crate::error::{Answer, Error, ErrorKind};
 use crate::turn::new_read_lane;
 
 pub(crate) struct Reader {
@@ -25,11 +23,19 @@ impl Reader {
         Reader { link: Link::later(file, identity, new_read_lane(), connect) }
     }
 
+    /// Runs `look`, which cannot be refused, in a read transaction.
+    pub(crate) fn look<T>(&self, mut look: impl FnMut(&Jobs<'_>) -> Result<T, Error>) -> Result<T, Error> {
+        match self.read(|jobs| look(jobs).map(Ok))? {
+            Ok(found) => Ok(found),
+            Err(refusal) => Err(Error::new(ErrorKind::Internal, format!("a look was refused: {refusal}"))),
+        }
+    }
+
     /// Runs `look` in a read transaction.
-    pub(crate) fn read<T>(&self, mut look: impl FnMut(&Connection) -> Answer<T>) -> Answer<T> {
+    pub(crate) fn read<T>(&self, mut look: impl FnMut(&Jobs<'_>) -> Answer<T>) -> Answer<T> {
         self.link.run(self.link.deadline(), |session, _| {
             session.execute("BEGIN")?;
-            let answer = session.check_schema().and_then(|()| look(&session.sql));
+            let answer = session.jobs().and_then(|jobs| look(&jobs));
             session.roll_back();
             answer
         })

@@ -1,5 +1,7 @@
 //! The table `jobs`: made where it is missing, and its shape checked where it is not.
 
+use std::ops::Deref;
+
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{Error, ErrorKind};
@@ -22,11 +24,31 @@ const COLUMNS: [(&str, &str, bool); 6] = [
     ("done", "INTEGER", true),
 ];
 
+/// What `claim_next` finds a job by without reading those that are not claimable, however many there are.
+const INDEX: &str = "CREATE INDEX IF NOT EXISTS main.fencepost_claimable ON jobs(until) WHERE done = 0";
+
 /// Whether there is a table `jobs` of our shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Jobs {
+pub(super) enum Found {
     Missing,
-    Ours,
+    Ours {
+        /// Whether its rows have SQLite's hidden number (<https://www.sqlite.org/rowidtable.html>).
+        rowid: bool,
+    },
+}
+
+/// The table `jobs` of a connection, known to be ours.
+pub(crate) struct Jobs<'a> {
+    pub(super) sql: &'a Connection,
+    pub(super) rowid: bool,
+}
+
+impl Deref for Jobs<'_> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        self.sql
+    }
 }
 
 /// Changes whenever any program changes the file's schema.
@@ -35,17 +57,18 @@ pub(super) fn version(connection: &Connection) -> Result<i64, Error> {
 }
 
 /// Looks for the table; one of another shape is an error.
-pub(super) fn look(connection: &Connection) -> Result<Jobs, Error> {
+pub(super) fn look(connection: &Connection) -> Result<Found, Error> {
     let kind: Option<String> = connection
         .prepare_cached("SELECT type FROM main.sqlite_schema WHERE name = 'jobs' COLLATE NOCASE AND type IN ('table', 'view')")?
         .query_row([], |row| row.get(0))
         .optional()?;
     match kind.as_deref() {
-        None => return Ok(Jobs::Missing),
+        None => return Ok(Found::Missing),
         Some("table") => {}
         Some(_) => return Err(other_shape("it is a view")),
     }
     let mut ours = 0;
+    let mut rowid = has_rowid(connection)?;
     let mut columns = connection.prepare_cached(
         "SELECT name, upper(type), \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo('jobs', 'main')",
     )?;
@@ -92,6 +115,8 @@ pub(super) fn look(connection: &Connection) -> Result<Jobs, Error> {
                     "column {name} is NOT NULL without a default, so no job can be added"
                 )));
             }
+            // The name means the column then.
+            None if lower == ROWID => rowid = false,
             None => {}
         }
     }
@@ -101,7 +126,18 @@ pub(super) fn look(connection: &Connection) -> Result<Jobs, Error> {
     if key_collation(connection)?.is_none_or(|collation| !collation.eq_ignore_ascii_case("BINARY")) {
         return Err(other_shape("its key does not compare ids byte by byte"));
     }
-    Ok(Jobs::Ours)
+    Ok(Found::Ours { rowid })
+}
+
+/// SQLite's name for the hidden number of a row.
+const ROWID: &str = "_rowid_";
+
+fn has_rowid(connection: &Connection) -> Result<bool, Error> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT NOT wr FROM pragma_table_list WHERE schema = 'main' AND name = 'jobs' COLLATE NOCASE",
+        )?
+        .query_row([], |row| row.get(0))?)
 }
 
 /// How the primary key tells ids apart.
@@ -124,6 +160,11 @@ pub(super) fn create(connection: &Connection) -> Result<(), Error> {
     Ok(connection.execute_batch(CREATE)?)
 }
 
+/// Makes the index where it is missing; on a table that another program has filled this takes its time.
+pub(super) fn create_index(connection: &Connection) -> Result<(), Error> {
+    Ok(connection.execute_batch(INDEX)?)
+}
+
 pub(super) fn missing() -> Error {
     Error::new(ErrorKind::Schema, "there is no table jobs; call init_db first")
 }
@@ -139,7 +180,7 @@ fn other_shape(why: &str) -> Error {
 mod tests {
     use super::*;
 
-    fn shape(sql: &str) -> Result<Jobs, Error> {
+    fn shape(sql: &str) -> Result<Found, Error> {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch(sql).unwrap();
         look(&connection)
@@ -147,8 +188,8 @@ mod tests {
 
     #[test]
     fn what_create_makes_is_ours() {
-        assert_eq!(shape("").unwrap(), Jobs::Missing);
-        assert_eq!(shape(CREATE).unwrap(), Jobs::Ours);
+        assert_eq!(shape("").unwrap(), Found::Missing);
+        assert_eq!(shape(CREATE).unwrap(), Found::Ours { rowid: true });
     }
 
     #[test]
@@ -158,8 +199,16 @@ mod tests {
             "CREATE TABLE jobs(done INTEGER NOT NULL DEFAULT 0, owner TEXT, id TEXT, until REAL NOT NULL DEFAULT 0, fence INTEGER NOT NULL DEFAULT 0, result TEXT, PRIMARY KEY(id)) WITHOUT ROWID",
             "CREATE TABLE jobs(id TEXT PRIMARY KEY, owner TEXT, until REAL NOT NULL DEFAULT 0, fence INTEGER NOT NULL DEFAULT 0, result TEXT, done INTEGER NOT NULL DEFAULT 0, note TEXT, tries INTEGER NOT NULL DEFAULT 3, twice INTEGER AS (tries * 2)) STRICT",
         ] {
-            assert_eq!(shape(sql).unwrap(), Jobs::Ours, "{sql}");
+            assert!(matches!(shape(sql).unwrap(), Found::Ours { .. }), "{sql}");
         }
+    }
+
+    #[test]
+    fn a_table_may_lack_row_numbers_or_hide_them() {
+        let without = CREATE.replace("DEFAULT 0)", "DEFAULT 0) WITHOUT ROWID");
+        assert_eq!(shape(&without).unwrap(), Found::Ours { rowid: false });
+        let hidden = CREATE.replace("result TEXT,", "result TEXT, _ROWID_ TEXT,");
+        assert_eq!(shape(&hidden).unwrap(), Found::Ours { rowid: false });
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The SQL of each operation, to be run inside a transaction.
+//! The SQL of each operation on one job, to be run inside a transaction.
 //!
 //! The WHERE clauses carry the rules of [`crate::rules`]. When one changes no row, the row is read in the
 //! same transaction, and the pure rule says why. They also ask for the types that correct programs store:
@@ -7,13 +7,14 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::schema::Jobs;
 use crate::error::{Answer, Error, ErrorKind, Refusal};
 use crate::rules::{self, Job, NoClaim};
 
-/// How many statements a connection keeps prepared: those here, and those of its transactions.
-pub(super) const COUNT: usize = 16;
+/// How many statements a connection keeps prepared: those here, those of the line, and those of its transactions.
+pub(super) const COUNT: usize = 32;
 
-const ENQUEUE: &str = "INSERT OR ABORT INTO main.jobs(id) VALUES (?1) ON CONFLICT DO NOTHING";
+const ENQUEUE: &str = "INSERT OR ABORT INTO main.jobs(id, until) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
 
 const EXISTS: &str = "SELECT 1 FROM main.jobs WHERE id = ?1 COLLATE BINARY";
 
@@ -36,12 +37,21 @@ const COMPLETE: &str = "UPDATE OR ABORT main.jobs SET result = ?5, done = 1
     WHERE id = ?1 COLLATE BINARY AND done = 0 AND owner = ?2 COLLATE BINARY AND fence = ?3 AND until > ?4
     AND typeof(until) = 'real'";
 
-const RELEASE: &str = "UPDATE OR ABORT main.jobs SET owner = NULL, until = 0
+const RELEASE: &str = "UPDATE OR ABORT main.jobs SET owner = NULL, until = ?4
     WHERE id = ?1 COLLATE BINARY AND done = 0 AND owner = ?2 COLLATE BINARY AND fence = ?3
     AND typeof(until) = 'real'";
 
-pub(crate) fn enqueue(sql: &Connection, id: &str) -> Answer<()> {
-    if sql.prepare_cached(ENQUEUE)?.execute([id])? == 1 {
+/// The same, and to the end of the line: jobs that wait are claimed in the order of their rows (see `next`), and
+/// one that always fails must not be first again and again. The row's number is SQLite's own, and hidden; no program
+/// can count on it, because VACUUM changes it (<https://www.sqlite.org/lang_vacuum.html>).
+const RELEASE_TO_THE_END: &str = "UPDATE OR ABORT main.jobs SET owner = NULL, until = ?4,
+    _rowid_ = (SELECT iif(max(_rowid_) < 9223372036854775807, max(_rowid_) + 1, jobs._rowid_) FROM main.jobs AS line)
+    WHERE id = ?1 COLLATE BINARY AND done = 0 AND owner = ?2 COLLATE BINARY AND fence = ?3
+    AND typeof(until) = 'real'";
+
+/// Adds a job that is not to be claimed before a time; 0 for one that can be claimed at once.
+pub(crate) fn enqueue(sql: &Connection, id: &str, not_before: f64) -> Answer<()> {
+    if sql.prepare_cached(ENQUEUE)?.execute(params![id, not_before])? == 1 {
         return Ok(Ok(()));
     }
     if sql.prepare_cached(EXISTS)?.exists([id])? { Ok(Err(Refusal::Exists)) } else { Err(kept_from_it(id)) }
@@ -91,9 +101,11 @@ pub(crate) fn complete(
     changed_or_why(sql, changed, id, |job| rules::hold(job, owner, fence, now))
 }
 
-pub(crate) fn release(sql: &Connection, id: &str, owner: &str, fence: i64) -> Answer<()> {
-    let changed = sql.prepare_cached(RELEASE)?.execute(params![id, owner, fence])?;
-    changed_or_why(sql, changed, id, |job| rules::release(job, owner, fence))
+/// Gives the job back, not to be claimed before a time; 0 for at once.
+pub(crate) fn release(jobs: &Jobs<'_>, id: &str, owner: &str, fence: i64, not_before: f64) -> Answer<()> {
+    let release = if jobs.rowid { RELEASE_TO_THE_END } else { RELEASE };
+    let changed = jobs.prepare_cached(release)?.execute(params![id, owner, fence, not_before])?;
+    changed_or_why(jobs, changed, id, |job| rules::release(job, owner, fence))
 }
 
 fn changed_or_why(
@@ -124,14 +136,18 @@ fn kept_from_it(id: &str) -> Error {
 
 fn read(sql: &Connection, query: &str, id: &str) -> Result<Option<Job>, Error> {
     let job = sql.prepare_cached(query)?.query_row([id], |row| Ok(job(row))).optional()?;
-    job.transpose().map_err(|error| {
-        Error::new(ErrorKind::Corrupt, format!("job {}: {}", shown(id), error.message()))
-            .with_sqlite_code(error.sqlite_code())
-    })
+    job.transpose().map_err(|error| broken_row(&shown(id), &error))
 }
 
-/// A row as a job. Other programs write the table too, and SQLite lets them store any type.
-fn job(row: &Row<'_>) -> Result<Job, Error> {
+/// A row that cannot be read as a job.
+pub(super) fn broken_row(id: &str, error: &Error) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("job {id}: {}", error.message()))
+        .with_sqlite_code(error.sqlite_code())
+}
+
+/// A row as a job: id, owner, until, fence, result, done. Other programs write the table too, and SQLite lets them
+/// store any type.
+pub(super) fn job(row: &Row<'_>) -> Result<Job, Error> {
     let broken = |what: &str| Error::new(ErrorKind::Corrupt, format!("{what}; repair the row"));
     let job = Job {
         id: row.get(0)?,
@@ -156,7 +172,7 @@ fn job(row: &Row<'_>) -> Result<Job, Error> {
 }
 
 /// An id for a message: quoted, and not too long.
-fn shown(id: &str) -> String {
+pub(super) fn shown(id: &str) -> String {
     let cut = id.floor_char_boundary(80);
     format!("{:?}{}", &id[..cut], if cut < id.len() { "..." } else { "" })
 }
@@ -176,6 +192,10 @@ mod tests {
             sql.execute("INSERT INTO jobs VALUES (?1, ?2, ?3, ?4, ?5, ?6)", values).unwrap();
         }
         sql
+    }
+
+    fn jobs(sql: &Connection) -> Jobs<'_> {
+        Jobs { sql, rowid: true }
     }
 
     fn times() -> impl Strategy<Value = f64> {
@@ -217,6 +237,7 @@ mod tests {
             owner in owners(),
             fence in prop_oneof![4 => fences(), 1 => prop::sample::select(vec![-1, i64::MIN])],
             now in times(),
+            not_before in times(),
             result in prop::option::of(owners()),
         ) {
             let before = row.as_ref();
@@ -255,8 +276,8 @@ mod tests {
 
             let may_release = rules::release(before, &owner, fence);
             let sql = table(before);
-            prop_assert_eq!(release(&sql, "x", &owner, fence).unwrap(), may_release);
-            let released = before.map(|job| Job { owner: None, until: 0.0, ..job.clone() });
+            prop_assert_eq!(release(&jobs(&sql), "x", &owner, fence, not_before).unwrap(), may_release);
+            let released = before.map(|job| Job { owner: None, until: not_before, ..job.clone() });
             prop_assert_eq!(read_back(&sql), if may_release.is_ok() { released } else { row.clone() });
         }
     }
@@ -296,7 +317,7 @@ mod tests {
                 claim(&sql, "x", "A", 5.0, 15.0).map(|_| ()),
                 renew(&sql, "x", "B", 1, 5.0, 15.0).map(|_| ()),
                 complete(&sql, "x", "B", 1, 5.0, None).map(|_| ()),
-                release(&sql, "x", "B", 1).map(|_| ()),
+                release(&jobs(&sql), "x", "B", 1, 0.0).map(|_| ()),
             ];
             for answer in answers {
                 assert_eq!(answer.expect_err(broken).kind(), ErrorKind::Corrupt, "{broken}");
@@ -326,8 +347,8 @@ mod tests {
         )
         .unwrap();
         assert_eq!(claim(&sql, "x", "A", 5.0, 15.0).unwrap_err().kind(), ErrorKind::Schema);
-        assert_eq!(enqueue(&sql, "y").unwrap_err().kind(), ErrorKind::Schema);
-        assert_eq!(enqueue(&sql, "x").unwrap(), Err(Refusal::Exists));
+        assert_eq!(enqueue(&sql, "y", 0.0).unwrap_err().kind(), ErrorKind::Schema);
+        assert_eq!(enqueue(&sql, "x", 0.0).unwrap(), Err(Refusal::Exists));
     }
 
     /// The index of the key and the column may compare in two ways.
@@ -340,8 +361,8 @@ mod tests {
                 PRIMARY KEY(id COLLATE BINARY))",
         )
         .unwrap();
-        assert_eq!(enqueue(&sql, "x").unwrap(), Ok(()));
-        assert_eq!(enqueue(&sql, "X").unwrap(), Ok(()));
+        assert_eq!(enqueue(&sql, "x", 0.0).unwrap(), Ok(()));
+        assert_eq!(enqueue(&sql, "X", 0.0).unwrap(), Ok(()));
         assert_eq!(claim(&sql, "x", "A", 1.0, 2.0).unwrap(), Ok(1));
         assert_eq!(state(&sql, "X").unwrap().unwrap().fence, 0);
     }
@@ -357,18 +378,18 @@ mod tests {
         )
         .unwrap();
         let refused = |answer: Answer<()>| assert_eq!(answer.unwrap_err().kind(), ErrorKind::Schema);
-        enqueue(&sql, "a").unwrap().unwrap();
-        assert_eq!(enqueue(&sql, "a").unwrap(), Err(Refusal::Exists));
-        refused(enqueue(&sql, "b"));
+        enqueue(&sql, "a", 0.0).unwrap().unwrap();
+        assert_eq!(enqueue(&sql, "a", 0.0).unwrap(), Err(Refusal::Exists));
+        refused(enqueue(&sql, "b", 0.0));
         claim(&sql, "a", "w", 1.0, 5.0).unwrap().unwrap();
-        enqueue(&sql, "b").unwrap().unwrap();
+        enqueue(&sql, "b", 0.0).unwrap().unwrap();
         refused(claim(&sql, "b", "w", 1.0, 6.0).map(|_| Ok(())));
         claim(&sql, "b", "v", 1.0, 6.0).unwrap().unwrap();
         refused(renew(&sql, "b", "v", 1, 1.0, 5.0));
         complete(&sql, "a", "w", 1, 1.0, Some("r")).unwrap().unwrap();
         refused(complete(&sql, "b", "v", 1, 1.0, Some("r")));
         sql.execute_batch("INSERT INTO jobs(id) VALUES ('c')").unwrap();
-        refused(release(&sql, "b", "v", 1));
+        refused(release(&jobs(&sql), "b", "v", 1, 0.0));
         for (id, fence) in [("a", 1), ("b", 1), ("c", 0)] {
             assert_eq!(state(&sql, id).unwrap().unwrap().fence, fence);
         }

@@ -6,11 +6,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
-
 use super::connection::{Link, Session};
 use super::file::{File, Identity};
-use super::schema::{self, Jobs};
+use super::schema::{self, Found, Jobs};
 use crate::error::{Answer, Error, ErrorKind};
 use crate::turn::{self, Lane};
 
@@ -31,7 +29,7 @@ impl Writer {
 
     /// Runs `change` in a transaction of its own, and stores it when the answer is a value. `change` is run
     /// again from the start when another process got in the way.
-    pub(crate) fn write<T>(&self, change: impl FnMut(&Connection) -> Answer<T>) -> Answer<T> {
+    pub(crate) fn write<T>(&self, change: impl FnMut(&Jobs<'_>) -> Answer<T>) -> Answer<T> {
         self.write_until(self.deadline(), change)
     }
 
@@ -44,14 +42,10 @@ impl Writer {
     pub(crate) fn write_until<T>(
         &self,
         deadline: Instant,
-        mut change: impl FnMut(&Connection) -> Answer<T>,
+        mut change: impl FnMut(&Jobs<'_>) -> Answer<T>,
     ) -> Answer<T> {
-        self.link.run(deadline, |session, deadline| {
-            transaction(session, deadline, || {
-                session.check_schema()?;
-                change(&session.sql)
-            })
-        })
+        self.link
+            .run(deadline, |session, deadline| transaction(session, deadline, || change(&session.jobs()?)))
     }
 
     /// Makes the table `jobs` where it is missing.
@@ -63,9 +57,10 @@ impl Writer {
                 use_wal(session)?;
             }
             transaction(session, deadline, || {
-                if schema::look(&session.sql)? == Jobs::Missing {
+                if schema::look(&session.sql)? == Found::Missing {
                     schema::create(&session.sql)?;
                 }
+                schema::create_index(&session.sql)?;
                 Ok(Ok(()))
             })
         });
@@ -76,7 +71,7 @@ impl Writer {
 
 fn connect(file: &File, create: bool) -> Result<Session, Error> {
     let session = Session::open(file, true, create)?;
-    if schema::look(&session.sql)? == Jobs::Ours && !file.options.keep_journal_mode {
+    if schema::look(&session.sql)? != Found::Missing && !file.options.keep_journal_mode {
         use_wal(&session)?;
     }
     Ok(session)
