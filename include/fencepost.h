@@ -20,9 +20,13 @@
  * Times      Seconds as doubles, by any clock of the caller's that does not go back and that all callers of
  *            a file share. Safety rests on fences; clocks decide only when a lease may change hands.
  * Durable    OK means synced to the disk, unless FENCEPOST_DURABILITY_NORMAL was asked for.
- * Threads    Any number of threads may use one handle at once. Closing it while a call runs is an error of
- *            the caller's that the library cannot see. No function may be called by a signal handler,
- *            and no thread may be cancelled (pthread_cancel) during a call.
+ * Files      Beside the database at PATH stand SQLite's PATH-wal and PATH-shm, and PATH-fencepost, a page that
+ *            the processes share. Never remove or replace one of them while a program has the file open.
+ * Threads    Any number of threads may use one handle at once; what they ask for at the same time is stored
+ *            together. Closing a handle while a call runs is an error of the caller's that the library cannot
+ *            see. No function may be called by a signal handler, and no thread may be cancelled
+ *            (pthread_cancel) during a call. Now and then the library starts a thread of its own, for a
+ *            moment, with all signals blocked.
  * Processes  Any number, in any language. After fork() a handle works on in the parent and in the child,
  *            but not in a child that was made by a bare clone(2) or a signal handler's fork (UNSUPPORTED).
  * Host       Another copy of SQLite in the same process may use the same file at the same time. While the

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::error::{Answer, Error, ErrorKind, Refusal};
 use crate::fork;
+use crate::quiet;
 use crate::rules::{Condition, Grant, Job, check_max, check_not_before, check_now, lease_end};
 use crate::sqlite::{File, Reader, Writer, listing, neighbour, next, statements};
 
@@ -81,7 +82,7 @@ impl Db {
             return Ok(Db { writer: None, reader: Reader::open(&file)? });
         }
         let writer = Writer::open(&file)?;
-        let reader = Reader::beside(&file, writer.identity());
+        let reader = Reader::beside(&file, &writer);
         Ok(Db { writer: Some(writer), reader })
     }
 
@@ -117,7 +118,8 @@ impl Db {
     pub fn enqueue_at(&self, id: &str, not_before: f64) -> Answer<()> {
         check_text("id", id)?;
         check_not_before(not_before)?;
-        self.writer()?.write(|jobs| statements::enqueue(jobs, id, not_before))
+        let id = id.to_owned();
+        self.writer()?.write(move |jobs| statements::enqueue(jobs, &id, not_before))
     }
 
     /// Adds many jobs at once: all of them that are missing, or none in case of an error. Says of each, in the
@@ -128,9 +130,10 @@ impl Db {
     /// As [`Db::enqueue`].
     pub fn enqueue_many(&self, ids: &[&str]) -> Answer<Vec<bool>> {
         ids.iter().try_for_each(|id| check_text("ids", id))?;
-        self.writer()?.write(|jobs| {
+        let ids: Vec<_> = ids.iter().map(|id| (*id).to_owned()).collect();
+        self.writer()?.write(move |jobs| {
             let mut added = Vec::with_capacity(ids.len());
-            for id in ids {
+            for id in &ids {
                 added.push(statements::enqueue(jobs, id, 0.0)?.is_ok());
             }
             Ok(if added.is_empty() || added.contains(&true) { Ok(added) } else { Err(Refusal::Exists) })
@@ -157,7 +160,8 @@ impl Db {
         check_text("id", id)?;
         check_text("owner", owner)?;
         let until = lease_end(now, ttl)?;
-        self.writer()?.write(|sql| statements::claim(sql, id, owner, now, until))
+        let (id, owner) = (id.to_owned(), owner.to_owned());
+        self.writer()?.write(move |jobs| statements::claim(jobs, &id, &owner, now, until))
     }
 
     /// Makes the lease run until `now + ttl`, when owner and fence hold the job and it is not over. Refused:
@@ -170,7 +174,8 @@ impl Db {
         check_text("id", id)?;
         check_text("owner", owner)?;
         let until = lease_end(now, ttl)?;
-        self.writer()?.write(|sql| statements::renew(sql, id, owner, fence, now, until))
+        let (id, owner) = (id.to_owned(), owner.to_owned());
+        self.writer()?.write(move |jobs| statements::renew(jobs, &id, &owner, fence, now, until))
     }
 
     /// Stores the result and completes the job for ever, when owner and fence hold it and the lease is not
@@ -184,7 +189,9 @@ impl Db {
         check_text("owner", owner)?;
         result.map_or(Ok(()), |result| check_text("result", result))?;
         check_now(now)?;
-        self.writer()?.write(|sql| statements::complete(sql, id, owner, fence, now, result))
+        let (id, owner, result) = (id.to_owned(), owner.to_owned(), result.map(str::to_owned));
+        self.writer()?
+            .write(move |jobs| statements::complete(jobs, &id, &owner, fence, now, result.as_deref()))
     }
 
     /// Gives the job back, when owner and fence hold it, its lease over or not. The fence stays. Refused:
@@ -207,7 +214,8 @@ impl Db {
         check_text("id", id)?;
         check_text("owner", owner)?;
         check_not_before(not_before)?;
-        self.writer()?.write(|jobs| statements::release(jobs, id, owner, fence, not_before))
+        let (id, owner) = (id.to_owned(), owner.to_owned());
+        self.writer()?.write(move |jobs| statements::release(jobs, &id, &owner, fence, not_before))
     }
 
     /// Takes the claimable job that comes next. Leases that ran out and delays that are over come first, those
@@ -233,7 +241,8 @@ impl Db {
         check_text("owner", owner)?;
         let until = lease_end(now, ttl)?;
         check_max(max)?;
-        self.writer()?.write(|jobs| next::claim(jobs, owner, now, until, max))
+        let owner = owner.to_owned();
+        self.writer()?.write(move |jobs| next::claim(jobs, &owner, now, until, max))
     }
 
     /// Completes a job and takes the one that comes next, in one transaction. `None` when it is completed and
@@ -255,11 +264,14 @@ impl Db {
         check_text("owner", owner)?;
         result.map_or(Ok(()), |result| check_text("result", result))?;
         let until = lease_end(now, ttl)?;
-        self.writer()?.write(|jobs| match statements::complete(jobs, id, owner, fence, now, result)? {
-            Err(refusal) => Ok(Err(refusal)),
-            Ok(()) => {
-                let next = next::claim(jobs, owner, now, until, 1)?;
-                Ok(Ok(next.ok().map(|mut grants| grants.remove(0))))
+        let (id, owner, result) = (id.to_owned(), owner.to_owned(), result.map(str::to_owned));
+        self.writer()?.write(move |jobs| {
+            match statements::complete(jobs, &id, &owner, fence, now, result.as_deref())? {
+                Err(refusal) => Ok(Err(refusal)),
+                Ok(()) => {
+                    let next = next::claim(jobs, &owner, now, until, 1)?;
+                    Ok(Ok(next.ok().map(|mut grants| grants.remove(0))))
+                }
             }
         })
     }
@@ -309,8 +321,10 @@ impl Db {
             return Ok(Ok(Vec::new()));
         }
         let deadline = writer.deadline();
-        let claim =
-            |owner: &str| writer.write_until(deadline, |sql| statements::claim(sql, id, owner, now, until));
+        let claim = |owner: &str| {
+            let (id, owner) = (id.to_owned(), owner.to_owned());
+            writer.write_until(deadline, move |jobs| statements::claim(jobs, &id, &owner, now, until))
+        };
         let answers = all_at_once(owners, claim);
 
         let granted: Vec<_> =
@@ -352,17 +366,16 @@ fn all_at_once(owners: &[&str], claim: impl Fn(&str) -> Answer<i64> + Sync) -> V
     let gate = RwLock::new(());
     let mut answers = thread::scope(|scope| {
         let closed = gate.write();
-        let started: Vec<_> = (0..own)
-            .map_while(|index| {
-                let (gate, take) = (&gate, &take);
-                thread::Builder::new()
-                    .spawn_scoped(scope, move || {
-                        drop(gate.read());
-                        take(index)
-                    })
-                    .ok()
-            })
-            .collect();
+        let start = |index| {
+            let (gate, take) = (&gate, &take);
+            thread::Builder::new()
+                .spawn_scoped(scope, move || {
+                    drop(gate.read());
+                    take(index)
+                })
+                .ok()
+        };
+        let started: Vec<_> = quiet::without_signals(|| (0..own).map_while(start).collect());
         drop(closed);
         let mut answers: Vec<_> = (started.len()..own).flat_map(take).collect();
         for thread in started {

@@ -83,7 +83,7 @@ pub enum ErrorKind {
 }
 
 /// An operation that could not be carried out: what happened, to what, and what to do.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
     sqlite_code: i32,

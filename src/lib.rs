@@ -34,8 +34,9 @@
 //! | `rules` | what an operation may do to a row: pure |
 //! | `error` | [`Refusal`] and [`Error`] |
 //! | `sqlite` | all that knows SQLite: files, schema, statements, writer, reader, the locks |
-//! | `turn` | who may be inside SQLite: one at a time per file, nobody during a fork |
+//! | `turn` | who may be inside SQLite: nobody during a fork |
 //! | `fork` | what happens to open handles when the process forks |
+//! | `quiet` | threads that take none of the host's signals |
 //! | `clock` | the system clock |
 
 #[cfg(not(target_os = "linux"))]
@@ -49,6 +50,7 @@ mod clock;
 mod db;
 mod error;
 mod fork;
+mod quiet;
 mod rules;
 mod sqlite;
 mod turn;

@@ -1,7 +1,7 @@
-//! Who may be inside SQLite: in each lane one caller at a time, first come first served, and nobody while
-//! the process forks.
+//! Who may be inside SQLite: nobody while the process forks, and in each reading lane one caller at a time, first
+//! come first served. (Who writes waits in the queues of [`crate::sqlite::group`].)
 //!
-//! A caller first takes its [`Turn`] in a lane, then is let [`Inside`] for one try at a transaction. The two
+//! A caller first takes its [`Turn`], then is let [`Inside`] for one try at a transaction. The two
 //! are apart so that a fork waits for transactions only: whoever waits for a turn, or sleeps until another
 //! process gives up the file's lock, is outside.
 //!
@@ -13,14 +13,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What one caller at a time may use.
+use crate::sqlite::group;
+
+/// What one caller at a time may use: a reading connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Lane {
-    /// Writing to the file of this device and inode, by whatever handle.
-    Write(u64, u64),
-    /// Reading through the connection of this number.
-    Read(u64),
-}
+pub(crate) struct Lane(u64);
 
 #[derive(Default)]
 struct Queue {
@@ -32,10 +29,10 @@ struct State {
     lanes: BTreeMap<Lane, Queue>,
     inside: usize,
     forks: usize,
-    readers: u64,
+    given: u64,
 }
 
-static STATE: Mutex<State> = Mutex::new(State { lanes: BTreeMap::new(), inside: 0, forks: 0, readers: 0 });
+static STATE: Mutex<State> = Mutex::new(State { lanes: BTreeMap::new(), inside: 0, forks: 0, given: 0 });
 /// Told when the last caller comes out while a fork waits.
 static ALL_OUT: Condvar = Condvar::new();
 /// Told when a fork is over.
@@ -49,11 +46,11 @@ fn lock() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A reading lane that nobody else has.
-pub(crate) fn new_read_lane() -> Lane {
+/// A lane that nobody else has.
+pub(crate) fn new_lane() -> Lane {
     let mut state = lock();
-    state.readers += 1;
-    Lane::Read(state.readers)
+    state.given += 1;
+    Lane(state.given)
 }
 
 /// The right to the lane, until dropped.
@@ -136,7 +133,7 @@ pub(crate) fn fork_waits() -> bool {
 }
 
 /// Everyone is out and stays out, until [`Standstill::resume`] or [`Standstill::begin_anew`].
-pub(crate) struct Standstill(MutexGuard<'static, State>);
+pub(crate) struct Standstill(MutexGuard<'static, State>, group::Closed);
 
 impl Standstill {
     /// Waits until everyone is out, one transaction at most. `None` on a thread that is inside itself.
@@ -149,7 +146,7 @@ impl Standstill {
         while state.inside > 0 {
             state = ALL_OUT.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        Some(Standstill(state))
+        Some(Standstill(state, group::close()))
     }
 
     /// Lets everyone go on, in the parent.
@@ -162,6 +159,7 @@ impl Standstill {
     pub(crate) fn begin_anew(mut self) {
         self.0.forks = 0;
         self.0.lanes.clear();
+        self.1.begin_anew();
     }
 }
 
@@ -188,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_lane_is_one_callers_and_a_deadline_in_the_past_does_not_wait() {
-        let lane = new_read_lane();
+        let lane = new_lane();
         let turn = Turn::take(lane, soon()).unwrap();
         assert!(Turn::take(lane, Instant::now()).is_none());
         drop(turn);
@@ -197,7 +195,7 @@ mod tests {
 
     #[test]
     fn turns_come_in_the_order_of_the_calls() {
-        let lane = new_read_lane();
+        let lane = new_lane();
         let first = Turn::take(lane, soon()).unwrap();
         let (send, receive) = mpsc::channel();
         std::thread::scope(|scope| {

@@ -12,6 +12,7 @@ mod convert;
 mod types;
 
 use std::ffi::c_char;
+use std::panic::AssertUnwindSafe;
 
 pub use types::*;
 
@@ -80,7 +81,7 @@ pub unsafe extern "C" fn fencepost_close(db: *mut fencepost_db) {
     }
     // SAFETY: the header asks for a handle of fencepost_open that no call uses, so it is a box of ours, and
     // this is its only owner.
-    let _ = std::panic::catch_unwind(|| drop(unsafe { Box::from_raw(db) }));
+    let _ = std::panic::catch_unwind(AssertUnwindSafe(|| drop(unsafe { Box::from_raw(db) })));
 }
 
 /// Makes the table "jobs" where it is missing, and checks its shape where it is not. Any number of times,

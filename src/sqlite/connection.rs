@@ -1,34 +1,69 @@
-//! One connection to a file: its turns, its reopening after a fork or a fault, and the retry while another
-//! program has the file locked.
+//! One connection to a file: its setting, its reopening after a fork or a fault, and whether the file is still in
+//! its place.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::file::{File, Identity};
+use super::neighbour::{self, Stamp};
 use super::schema::{self, Found, Jobs};
-use super::{neighbour, statements};
-use crate::db::Durability;
-use crate::error::{Answer, Error, ErrorKind};
+use super::statements;
+use crate::error::{Error, ErrorKind};
 use crate::fork;
-use crate::turn::{self, Inside, Lane, Turn};
+use crate::turn::{self, Inside};
 
-/// How long to sleep between tries while the file is locked: first, and at most.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(10));
+/// How long ago the last change to a folder must be, in nanoseconds, for the next one to be sure to get another time:
+/// before Linux 6.13 files' times go in steps of up to 10 ms.
+const STILL: i128 = 100_000_000;
 
 /// A timeout that the clock cannot add is cut here.
 const LONGEST: Duration = Duration::from_secs(1 << 31);
 
-/// An open connection and what it knows of the file's schema.
+/// What was known of the table `jobs` when it was looked at.
+#[derive(Clone, Copy)]
+struct Checked {
+    /// Of the file's content, as long as only this connection changes it.
+    data: Option<i32>,
+    /// Of the schema.
+    version: i64,
+    /// Whether the table has row numbers.
+    rowid: bool,
+}
+
+/// How a connection syncs (<https://www.sqlite.org/pragma.html#pragma_synchronous>).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Level {
+    /// In WAL mode a commit is not synced: who needs that syncs the log itself. Checkpoints are.
+    Normal,
+    /// In the rollback modes a commit is synced before it can be seen, and the folder too after the journal is
+    /// deleted, without which a power cut can bring the journal back and undo the newest transaction.
+    Extra,
+}
+
+/// An open connection and what it knows of the file.
 pub(super) struct Session {
     pub(super) sql: Connection,
-    /// The schema version at which the table `jobs` was last found to be ours, and whether it has row numbers.
-    checked: Cell<Option<(i64, bool)>>,
-    /// The -wal and the -shm file, as they were after the last transaction.
-    side_files: Cell<[Option<Identity>; 2]>,
+    level: Cell<Level>,
+    /// Whether the file is in WAL mode. That cannot change while this connection is open: it holds SQLite's shared
+    /// lock on the file then.
+    wal: Cell<bool>,
+    /// The table `jobs`, when it was last found to be ours.
+    checked: Cell<Option<Checked>>,
+    /// The side files, as they were after the last transaction.
+    side_files: Cell<[Option<Identity>; 3]>,
+    /// The folder when the file and its side files were last found in their places, once it has kept still.
+    folder: Cell<Option<Stamp>>,
+    /// When that was.
+    seen: Cell<Option<Instant>>,
+    /// The write-ahead log, to sync it. SQLite takes no locks on that file, so it may be opened and closed.
+    log: RefCell<Option<Arc<fs::File>>>,
+    /// Set when a fault may have left the connection in a state of its own.
+    broken: Cell<bool>,
 }
 
 impl Session {
@@ -41,16 +76,8 @@ impl Session {
         }
         let sql = Connection::open_with_flags(&file.path, flags)?;
         sql.set_prepared_statement_cache_capacity(statements::COUNT);
-        // Waiting is done by `Link::run`, outside, so that a fork need not wait for it.
+        // Waiting is done outside, so that a fork need not wait for it.
         sql.busy_timeout(Duration::ZERO)?;
-        // EXTRA is FULL in WAL mode; in the rollback modes it also syncs the folder after the journal is
-        // deleted, without which a power cut can bring the journal back and undo the newest transaction
-        // (https://www.sqlite.org/pragma.html#pragma_synchronous).
-        let synchronous = match file.options.durability {
-            Durability::Full => "EXTRA",
-            Durability::Normal => "NORMAL",
-        };
-        sql.pragma_update(None, "synchronous", synchronous)?;
         sql.pragma_update(None, "trusted_schema", false)?;
         sql.pragma_update(None, "temp_store", "MEMORY")?;
         if writable && sql.is_readonly("main")? {
@@ -59,29 +86,119 @@ impl Session {
                 "this user may not write the file; give it the right, or open it READ_ONLY",
             ));
         }
-        Ok(Session { sql, checked: Cell::new(None), side_files: Cell::new([None; 2]) })
+        let session = Session {
+            sql,
+            level: Cell::new(Level::Normal),
+            wal: Cell::new(false),
+            checked: Cell::new(None),
+            side_files: Cell::new([None; 3]),
+            folder: Cell::new(None),
+            seen: Cell::new(None),
+            log: RefCell::new(None),
+            broken: Cell::new(false),
+        };
+        session.set_level(Level::Extra)?;
+        Ok(session)
+    }
+
+    fn set_level(&self, level: Level) -> Result<(), Error> {
+        let name = match level {
+            Level::Normal => "NORMAL",
+            Level::Extra => "EXTRA",
+        };
+        self.sql.pragma_update(None, "synchronous", name)?;
+        self.level.set(level);
+        Ok(())
+    }
+
+    /// Before a transaction that writes: sets how it is synced, `level` in the rollback modes and NORMAL in WAL mode.
+    /// Answers whether the file is in WAL mode. (Should another program switch it to WAL just now, then the commit is
+    /// synced before it can be seen.)
+    pub(super) fn settle(&self, level: Level) -> Result<bool, Error> {
+        if !self.wal.get() {
+            let mode: String =
+                self.sql.prepare_cached("PRAGMA main.journal_mode")?.query_row([], |row| row.get(0))?;
+            self.wal.set(mode == "wal");
+            let level = if self.wal.get() { Level::Normal } else { level };
+            if self.level.get() != level {
+                self.set_level(level)?;
+            }
+        }
+        Ok(self.wal.get())
+    }
+
+    /// The write-ahead log, to sync it; `None` when there is none.
+    pub(super) fn log(&self, file: &File) -> Result<Option<Arc<fs::File>>, Error> {
+        let mut log = self.log.borrow_mut();
+        if log.is_none() {
+            *log = file.open_log()?.map(Arc::new);
+        }
+        Ok(log.clone())
+    }
+
+    /// Our own side file, as it was after the last transaction.
+    pub(super) fn board(&self) -> Option<Identity> {
+        self.side_files.get()[2]
+    }
+
+    /// Has the connection closed after this use.
+    pub(super) fn give_up(&self) {
+        self.broken.set(true);
     }
 
     /// In a transaction: the table `jobs`, which is ours as of this transaction.
     pub(super) fn jobs(&self) -> Result<Jobs<'_>, Error> {
-        let version = schema::version(&self.sql)?;
-        let rowid = match self.checked.get() {
-            Some((checked, rowid)) if checked == version => rowid,
-            _ => match schema::look(&self.sql)? {
-                Found::Missing => return Err(schema::missing()),
-                Found::Ours { rowid } => rowid,
-            },
+        // Nobody else has changed anything since: no need to ask for the schema's version.
+        let data = neighbour::data_version(&self.sql);
+        let checked = match self.checked.get() {
+            Some(checked) if data.is_some() && checked.data == data => checked,
+            checked => {
+                let version = schema::version(&self.sql)?;
+                let rowid = match checked {
+                    Some(checked) if checked.version == version => checked.rowid,
+                    _ => match schema::look(&self.sql)? {
+                        Found::Missing => return Err(schema::missing()),
+                        Found::Ours { rowid } => rowid,
+                    },
+                };
+                Checked { data, version, rowid }
+            }
         };
-        self.checked.set(Some((version, rowid)));
-        Ok(Jobs { sql: &self.sql, rowid })
+        self.checked.set(Some(checked));
+        Ok(Jobs { sql: &self.sql, rowid: checked.rowid })
+    }
+
+    /// This connection itself has changed the schema.
+    pub(super) fn forget_schema(&self) {
+        self.checked.set(None);
     }
 
     /// After a transaction: whether the side files are still those of before. While a connection is open no program
-    /// that uses SQLite removes them; who does it by hand splits those who have the file open from those who come.
+    /// removes them; who does it by hand splits those who have the file open from those who come.
     fn has_its_side_files(&self, file: &File) -> bool {
         let now = file.side_files();
         let before = self.side_files.replace(now);
         before.iter().zip(&now).all(|(before, now)| before.is_none() || before == now)
+    }
+
+    /// Whether no name in the folder was changed since all files were in their places. Not in the rollback modes:
+    /// SQLite makes and removes a file for each transaction there.
+    fn folder_has_kept_still(&self, stamp: Option<Stamp>) -> bool {
+        self.wal.get() && stamp.is_some() && self.folder.get() == stamp
+    }
+
+    /// All files were in their places after `stamp` was taken. The next change to the folder is sure to get another
+    /// time only when its last one is older than the clock's steps.
+    fn note_folder(&self, stamp: Option<Stamp>) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128);
+        self.folder.set(stamp.filter(|stamp| (STILL..1 << 62).contains(&(now - stamp.changed))));
+        self.seen.set(Some(Instant::now()));
+    }
+
+    /// In WAL mode, when SQLite has all its files open, a look at them a moment ago is as good as one now: before a
+    /// transaction it only saves one that would be refused after it.
+    fn was_just_in_place(&self) -> bool {
+        self.wal.get() && self.seen.get().is_some_and(|seen| seen.elapsed() < Duration::from_millis(1))
     }
 
     pub(super) fn execute(&self, sql: &str) -> Result<(), Error> {
@@ -99,7 +216,7 @@ impl Session {
 
     /// Closes without a checkpoint, and so without unlinking the -wal: after a fault the file is better left
     /// to the next one that opens it, and before a fork others may be at work on it.
-    fn close_as_it_is(self) {
+    pub(super) fn close_as_it_is(self) {
         let _ = self.sql.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     }
 }
@@ -124,41 +241,37 @@ pub(crate) fn close_all_connections() {
 
 /// A way to the file: one connection, used by one caller at a time.
 pub(super) struct Link {
-    file: Arc<File>,
+    pub(super) file: Arc<File>,
     identity: Identity,
-    lane: Lane,
     connect: Connect,
     slot: Arc<Slot>,
 }
 
 /// Opens and prepares a connection; with `true` it may make the file.
-pub(super) type Connect = fn(&File, bool) -> Result<Session, Error>;
+pub(super) type Connect = Arc<dyn Fn(&File, bool) -> Result<Session, Error> + Send + Sync>;
 
 impl Link {
     /// Opens the file for the first time, and so decides which file it is from now on.
-    pub(super) fn open(
-        file: &Arc<File>,
-        lane: impl Fn(Identity) -> Lane,
-        connect: Connect,
-    ) -> Result<Link, Error> {
+    pub(super) fn open(file: &Arc<File>, connect: &Connect) -> Result<Link, Error> {
         let create = !file.options.open_existing && !file.options.read_only;
-        retry(file, deadline(file), || {
+        retry(deadline(file), || {
             let inside = Inside::enter();
             let session = connect(file, create)?;
             // Taken between the opening and the look whether it is still the one that was opened.
             let identity = file.identity();
             match identity {
                 Some(identity) if !neighbour::has_moved(&session.sql) => {
-                    Ok(Link::new(&inside, file, identity, lane(identity), connect, Some(session)))
+                    Ok(Link::new(&inside, file, identity, Arc::clone(connect), Some(session)))
                 }
                 _ => Err(moved()),
             }
         })
+        .map_err(|error| explained(file, error))
     }
 
     /// Another way to the file of this identity, opened on its first use.
-    pub(super) fn later(file: &Arc<File>, identity: Identity, lane: Lane, connect: Connect) -> Link {
-        Link::new(&Inside::enter(), file, identity, lane, connect, None)
+    pub(super) fn later(file: &Arc<File>, identity: Identity, connect: Connect) -> Link {
+        Link::new(&Inside::enter(), file, identity, connect, None)
     }
 
     /// Inside, because no fork may come between a session's opening and its place in a slot.
@@ -166,7 +279,6 @@ impl Link {
         _inside: &Inside,
         file: &Arc<File>,
         identity: Identity,
-        lane: Lane,
         connect: Connect,
         session: Option<Session>,
     ) -> Link {
@@ -174,66 +286,61 @@ impl Link {
         let mut slots = lock(&SLOTS);
         slots.retain(|other| other.strong_count() > 0);
         slots.push(Arc::downgrade(&slot));
-        Link { file: Arc::clone(file), identity, lane, connect, slot }
+        Link { file: Arc::clone(file), identity, connect, slot }
     }
 
     pub(super) fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// Until when a call that begins now may wait.
-    pub(super) fn deadline(&self) -> Instant {
-        deadline(&self.file)
-    }
-
-    /// Waits for this link's turn, then runs `work` with the connection, again while it answers BUSY and the
-    /// deadline is not over. `work` leaves no transaction open and may be run any number of times.
-    pub(super) fn run<T>(
+    /// Goes inside and does `work` with the connection, opened anew if need be. Its answer stands only if the file
+    /// was still in its place after it. `work` leaves no transaction open. Still inside when it returns, so that the
+    /// answer can be made durable.
+    pub(super) fn attempt<T>(
         &self,
-        deadline: Instant,
-        mut work: impl FnMut(&Session, Instant) -> Answer<T>,
-    ) -> Answer<T> {
-        fork::check()?;
-        let _turn = Turn::take(self.lane, deadline).ok_or_else(|| {
-            self.file.error(ErrorKind::Busy, "other threads of this process kept it in use; try again")
-        })?;
-        retry(&self.file, deadline, || self.attempt(&mut work, deadline))
-    }
-
-    fn attempt<T>(
-        &self,
-        work: &mut impl FnMut(&Session, Instant) -> Answer<T>,
-        deadline: Instant,
-    ) -> Answer<T> {
-        let _inside = Inside::enter();
+        work: impl FnOnce(&Session) -> Result<T, Error>,
+    ) -> (Result<T, Error>, Inside) {
+        let inside = Inside::enter();
         let mut slot = lock(&self.slot);
         // A panic in an earlier call may have left its transaction.
         if let Some(broken) = slot.take_if(|session| !session.sql.is_autocommit()) {
             broken.close_as_it_is();
         }
-        // Before: SQLite would make side files beside whatever is at the path now. After the transaction: an
-        // answer stands only if the file was still in its place then.
-        let answer = self.in_place().and_then(|()| match &*slot {
-            Some(session) => work(session, deadline),
-            None => self.reopen().and_then(|session| work(slot.insert(session), deadline)),
-        });
-        let answer = self.in_place().and(answer);
+        // Before: SQLite would make side files beside whatever is at the path now.
         let answer = match &*slot {
-            Some(session) if !session.has_its_side_files(&self.file) => Err(side_files_lost()),
-            _ => answer,
+            Some(session) if session.was_just_in_place() => work(session),
+            Some(session) => self.in_place().and_then(|()| work(session)),
+            None => {
+                self.in_place().and_then(|()| self.reopen()).and_then(|session| work(slot.insert(session)))
+            }
         };
-        if let Err(error) = &answer
-            && is_fault(error.kind())
-            && let Some(session) = slot.take()
-        {
+        let answer = self.all_in_place(slot.as_ref()).and(answer);
+        let fault = answer.as_ref().is_err_and(|error| is_fault(error.kind()));
+        if let Some(session) = slot.take_if(|session| fault || session.broken.get()) {
             session.close_as_it_is();
         }
-        answer
+        (answer, inside)
     }
 
     /// That the path still leads to the file that was opened.
     fn in_place(&self) -> Result<(), Error> {
         if self.file.identity() == Some(self.identity) { Ok(()) } else { Err(moved()) }
+    }
+
+    /// After a transaction: that the side files are in their places too.
+    fn all_in_place(&self, session: Option<&Session>) -> Result<(), Error> {
+        let Some(session) = session else { return self.in_place() };
+        let stamp = self.file.folder_stamp();
+        if session.folder_has_kept_still(stamp) {
+            session.seen.set(Some(Instant::now()));
+            return Ok(());
+        }
+        self.in_place()?;
+        if !session.has_its_side_files(&self.file) {
+            return Err(side_files_lost());
+        }
+        session.note_folder(stamp);
+        Ok(())
     }
 
     fn reopen(&self) -> Result<Session, Error> {
@@ -255,7 +362,7 @@ impl Drop for Link {
 }
 
 /// After these the connection may be in a state of its own; a new one is not.
-fn is_fault(kind: ErrorKind) -> bool {
+pub(super) fn is_fault(kind: ErrorKind) -> bool {
     match kind {
         ErrorKind::CannotOpen
         | ErrorKind::NotADatabase
@@ -280,43 +387,57 @@ fn moved() -> Error {
     )
 }
 
-fn side_files_lost() -> Error {
+pub(super) fn side_files_lost() -> Error {
     Error::new(
         ErrorKind::Io,
-        "its -wal or -shm file was deleted or replaced while it was open, and with it perhaps what was stored last; \
+        "its -wal, -shm or -fencepost file was deleted or replaced while it was open, and with it perhaps what was stored \
+         last; \
          look with state, and never remove these files while a program has the database open",
     )
 }
 
 /// Until when a call that begins now may wait.
-fn deadline(file: &File) -> Instant {
+pub(super) fn deadline(file: &File) -> Instant {
     let now = Instant::now();
     now.checked_add(file.options.busy_timeout).unwrap_or(now + LONGEST)
 }
 
-/// Tries until the answer is another than BUSY or the deadline is over. Sleeps outside.
-fn retry<T>(
-    file: &File,
-    deadline: Instant,
-    mut attempt: impl FnMut() -> Result<T, Error>,
-) -> Result<T, Error> {
-    let mut pause = PAUSE.0;
-    loop {
-        let answer = attempt();
+/// How long to sleep between tries while the file is locked: longer each time.
+pub(super) struct Pause(Duration);
+
+impl Pause {
+    const FIRST: Duration = Duration::from_millis(1);
+    const LONGEST: Duration = Duration::from_millis(10);
+
+    pub(super) fn new() -> Pause {
+        Pause(Pause::FIRST)
+    }
+
+    /// The next one; `None` when the deadline has passed.
+    pub(super) fn next(&mut self, deadline: Instant) -> Option<Duration> {
         let left = deadline.saturating_duration_since(Instant::now());
-        match answer {
-            Err(error) if error.kind() == ErrorKind::Busy && !left.is_zero() => {
-                turn::sleep(pause.min(left));
-                pause = (pause * 2).min(PAUSE.1);
-            }
-            Err(error) => return Err(explained(file, error)),
-            Ok(value) => return Ok(value),
+        let pause = self.0.min(left);
+        self.0 = (self.0 * 2).min(Pause::LONGEST);
+        (!left.is_zero()).then_some(pause)
+    }
+}
+
+/// Tries until the answer is another than BUSY or the deadline is over. Sleeps outside.
+pub(super) fn retry<T>(deadline: Instant, mut attempt: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    let mut pauses = Pause::new();
+    loop {
+        match attempt() {
+            Err(error) if error.kind() == ErrorKind::Busy => match pauses.next(deadline) {
+                Some(pause) => turn::sleep(pause),
+                None => return Err(error),
+            },
+            other => return other,
         }
     }
 }
 
 /// Adds to an error which file it is about.
-fn explained(file: &File, error: Error) -> Error {
+pub(super) fn explained(file: &File, error: Error) -> Error {
     let for_lack_of_rights =
         error.kind() == ErrorKind::CannotOpen && !file.options.read_only && !file.folder_is_writable();
     let (kind, more) = if for_lack_of_rights {

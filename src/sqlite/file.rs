@@ -1,13 +1,16 @@
 //! Which file a path means, and whether it may be opened.
 
+use std::ffi::CString;
+use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::sys::statfs::{FsType, statfs};
 use nix::unistd::{AccessFlags, faccessat};
 
+use super::neighbour::{self, Stamp};
 use crate::db::Options;
 use crate::error::{Error, ErrorKind};
 
@@ -17,6 +20,10 @@ pub(crate) type Identity = (u64, u64);
 /// A database file, by its path without symbolic links.
 pub(crate) struct File {
     pub(crate) path: PathBuf,
+    /// Of the -wal, the -shm and our own side file.
+    side_paths: [PathBuf; 3],
+    /// All four and the folder, as the system calls take them.
+    names: [CString; 5],
     pub(crate) options: Options,
 }
 
@@ -66,7 +73,17 @@ impl File {
                 return Err(cannot_open(path, &format!("{error}; look at the path and its rights")));
             }
         };
-        let file = File { path: found, options: *options };
+        let beside = |suffix: &str| {
+            let mut path = found.clone().into_os_string();
+            path.push(suffix);
+            PathBuf::from(path)
+        };
+        let side_paths = ["-wal", "-shm", "-fencepost"].map(beside);
+        let [wal, shm, board] = &side_paths;
+        // No path that was found has an inner NUL.
+        let names = [found.as_path(), wal, shm, board, found.parent().unwrap_or(Path::new("/"))]
+            .map(|path| CString::new(path.as_os_str().as_encoded_bytes()).unwrap_or_default());
+        let file = File { path: found, side_paths, names, options: *options };
         if !options.allow_network_filesystem {
             file.refuse_network_filesystem()?;
         }
@@ -97,16 +114,38 @@ impl File {
 
     /// What the path names now.
     pub(crate) fn identity(&self) -> Option<Identity> {
-        identity(&self.path)
+        neighbour::identity(&self.names[0])
     }
 
-    /// What SQLite's names for the -wal and the -shm file name now.
-    pub(crate) fn side_files(&self) -> [Option<Identity>; 2] {
-        ["-wal", "-shm"].map(|suffix| {
-            let mut name = self.path.clone().into_os_string();
-            name.push(suffix);
-            identity(Path::new(&name))
-        })
+    /// What changes whenever a name in the folder is made, removed or given to another file.
+    pub(crate) fn folder_stamp(&self) -> Option<Stamp> {
+        neighbour::stamp(&self.names[4])
+    }
+
+    /// Our own side file: see `gate`.
+    pub(crate) fn board_path(&self) -> &Path {
+        &self.side_paths[2]
+    }
+
+    /// What the names of the -wal, the -shm and our own side file name now.
+    pub(crate) fn side_files(&self) -> [Option<Identity>; 3] {
+        [1, 2, 3].map(|which: usize| neighbour::identity(&self.names[which]))
+    }
+
+    /// Opens the write-ahead log to sync it, `None` when there is none.
+    pub(crate) fn open_log(&self) -> Result<Option<fs::File>, Error> {
+        let log = fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
+            .open(&self.side_paths[0]);
+        match log {
+            Ok(log) => Ok(Some(log)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::new(
+                ErrorKind::CannotOpen,
+                format!("its -wal: {error}; allow this user to read it"),
+            )),
+        }
     }
 
     /// Whether this process may make files in the folder, as SQLite must.
@@ -118,10 +157,6 @@ impl File {
     pub(crate) fn error(&self, kind: ErrorKind, message: impl std::fmt::Display) -> Error {
         Error::new(kind, format!("{}: {message}", self.path.display()))
     }
-}
-
-fn identity(path: &Path) -> Option<Identity> {
-    path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 /// Whether the file is a mount of its own, such as a single file that a container is given. By its other name it would

@@ -4,7 +4,10 @@
 //! |---|---|
 //! | `file` | which file a path means, and whether it may be opened |
 //! | `connection` | one connection, its turns, its reopening, and the retry while the file is locked |
-//! | `writer` | a change: one BEGIN IMMEDIATE |
+//! | `group` | the callers of this process that want to write: who leads, who waits |
+//! | `writer` | what a leader does: one BEGIN IMMEDIATE for all, and the sync |
+//! | `checkpoint` | the log copied into the database, on a thread of its own |
+//! | `gate` | what processes tell each other: whose turn it is, which writes are on the disk |
 //! | `reader` | a look: a read transaction on a connection of its own |
 //! | `schema` | the table `jobs`: made, and its shape checked |
 //! | `statements` | the SQL of each operation on one job |
@@ -13,9 +16,12 @@
 //! | `failure` | SQLite's result codes as errors |
 //! | `neighbour` | the locks, and the only calls into SQLite that rusqlite does not make |
 
+mod checkpoint;
 mod connection;
 mod failure;
 mod file;
+mod gate;
+pub(crate) mod group;
 pub(crate) mod listing;
 pub(crate) mod neighbour;
 pub(crate) mod next;

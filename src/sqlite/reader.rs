@@ -2,25 +2,34 @@
 
 use std::sync::Arc;
 
-use super::connection::{Link, Session};
-use super::file::{File, Identity};
+use super::connection::{self, Connect, Level, Link, Session, retry};
+use super::file::File;
+use super::gate::Gates;
 use super::schema::{self, Jobs};
+use super::writer::{self, Writer};
+use crate::db::Durability;
 use crate::error::{Answer, Error, ErrorKind};
-use crate::turn::new_read_lane;
+use crate::fork;
+use crate::turn::{Lane, Turn, new_lane};
 
 pub(crate) struct Reader {
+    file: Arc<File>,
     link: Link,
+    lane: Lane,
+    gates: Arc<Gates>,
 }
 
 impl Reader {
     /// Opens the file, to read only.
     pub(crate) fn open(file: &Arc<File>) -> Result<Reader, Error> {
-        Ok(Reader { link: Link::open(file, |_| new_read_lane(), connect_and_look)? })
+        let link = Link::open(file, &(Arc::new(connect_and_look) as Connect))?;
+        Ok(Reader { file: Arc::clone(file), link, lane: new_lane(), gates: Arc::new(Gates::new(file)) })
     }
 
     /// A reader beside the writer of this file, opened on its first use.
-    pub(crate) fn beside(file: &Arc<File>, identity: Identity) -> Reader {
-        Reader { link: Link::later(file, identity, new_read_lane(), connect) }
+    pub(crate) fn beside(file: &Arc<File>, writer: &Writer) -> Reader {
+        let link = Link::later(file, writer.identity(), Arc::new(connect));
+        Reader { file: Arc::clone(file), link, lane: new_lane(), gates: writer.gates() }
     }
 
     /// Runs `look`, which cannot be refused, in a read transaction.
@@ -32,13 +41,39 @@ impl Reader {
     }
 
     /// Runs `look` in a read transaction.
-    pub(crate) fn read<T>(&self, mut look: impl FnMut(&Jobs<'_>) -> Answer<T>) -> Answer<T> {
-        self.link.run(self.link.deadline(), |session, _| {
-            session.execute("BEGIN")?;
-            let answer = session.jobs().and_then(|jobs| look(&jobs));
-            session.roll_back();
+    pub(crate) fn read<T>(&self, look: impl FnMut(&Jobs<'_>) -> Answer<T>) -> Answer<T> {
+        self.try_read(look).map_err(|error| connection::explained(&self.file, error))
+    }
+
+    fn try_read<T>(&self, mut look: impl FnMut(&Jobs<'_>) -> Answer<T>) -> Answer<T> {
+        fork::check()?;
+        let deadline = connection::deadline(&self.file);
+        let _turn = Turn::take(self.lane, deadline).ok_or_else(writer::kept_waiting)?;
+        retry(deadline, || {
+            let (answer, inside) = self.link.attempt(|session| {
+                session.settle(Level::Extra)?;
+                session.execute("BEGIN")?;
+                let answer = session.jobs().and_then(|jobs| look(&jobs));
+                session.roll_back();
+                let answer = answer?;
+                if self.file.options.durability == Durability::Full {
+                    self.make_durable(session)?;
+                }
+                Ok(answer)
+            });
+            drop(inside);
             answer
         })
+    }
+
+    /// What was read may rest on a write that is not on the disk yet.
+    fn make_durable(&self, session: &Session) -> Result<(), Error> {
+        match self.gates.find(session.board())? {
+            Some(gate) if gate.last_unsynced().is_some() => {
+                writer::sync(&gate, session.log(&self.file)?.as_deref())
+            }
+            _ => Ok(()),
+        }
     }
 }
 

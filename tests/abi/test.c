@@ -90,8 +90,10 @@ char *snapshot(void) {
         struct stat status;
         size_t end = strlen(name);
 
+        /* What processes share in memory says nothing of what is stored. */
         bool data = !(end > 4 && strcmp(name + end - 4, "-shm") == 0);
         if (data) fprintf(out, "\n[%s]\n", name);
+        data = data && !(end > 10 && strcmp(name + end - 10, "-fencepost") == 0);
         if (data && stat(name, &status) == 0 && S_ISREG(status.st_mode)) {
             FILE *in = fopen(name, "r");
             int byte;

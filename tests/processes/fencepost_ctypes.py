@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 NO_WAIT = -1
 NORMAL = 1
+READ_ONLY = 2
 KEEP_JOURNAL_MODE = 4
 
 

@@ -18,7 +18,8 @@ class Forks
     @db.init_db
     %w[relay shared-0].each { |job| @db.enqueue!(job) }
     work("before", "shared-0", 0)
-    @descriptors = count_descriptors
+    # Later a checkpoint has a connection of its own, and a reader that must sync has the log open.
+    @descriptors = count_descriptors + 4
     stopped = false
     threads = Array.new(THREADS) do |n|
       Thread.new { (0..).each { |i| stopped ? break : work("thread#{n}", "shared-0", i) } }

@@ -1,18 +1,30 @@
 /*
- * Preloaded into the tests: stops a thread in the sync of its commit, with the transaction's locks held, for as long as
- * a test likes. So a test can act at a moment that otherwise passes in a fraction of a millisecond.
+ * Preloaded into the tests: stops a thread in the middle of its commit, with the transaction's locks held, or in the
+ * sync of the write-ahead log that follows, for as long as a test likes. So a test can act at a moment that otherwise
+ * passes in a fraction of a millisecond.
  */
 #include <errno.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <unistd.h>
 
+void hold_next_commit(void);
 void hold_next_sync(void);
 void hold_until_reached(void);
 void hold_let_go(void);
+int hold_log_syncs(void);
+void hold_fail_syncs(int count);
+ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t offset);
 
-static atomic_int armed;
+static atomic_bool commit_armed;
+static atomic_bool sync_armed;
+static atomic_int log_syncs;
+static atomic_int failing;
 static sem_t reached;
 static sem_t let_go;
 
@@ -21,26 +33,55 @@ static void wait_for(sem_t *semaphore) {
     }
 }
 
-/* The next sync of this process stops. */
-void hold_next_sync(void) { atomic_store(&armed, 1); }
+/* The next commit of this process stops before it can be seen. */
+void hold_next_commit(void) { atomic_store(&commit_armed, true); }
+
+/* The next sync of the log stops, when the commit can be seen and its locks are given up. */
+void hold_next_sync(void) { atomic_store(&sync_armed, true); }
 
 /* Waits until it has. */
 void hold_until_reached(void) { wait_for(&reached); }
 
 void hold_let_go(void) { sem_post(&let_go); }
 
-static void stop_if_armed(void) {
-    if (atomic_exchange(&armed, 0) == 0) return;
+static void stop_if(atomic_bool *armed) {
+    if (!atomic_exchange(armed, false)) return;
     sem_post(&reached);
     wait_for(&let_go);
 }
 
-int fdatasync(int fd) {
-    stop_if_armed();
-    return (int)syscall(SYS_fdatasync, fd);
+static bool is_log(int fd) {
+    char link[32], name[4096];
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, name, sizeof name);
+    return length > 4 && memcmp(name + length - 4, "-wal", 4) == 0;
 }
 
-int fsync(int fd) {
-    stop_if_armed();
-    return (int)syscall(SYS_fsync, fd);
+/* In WAL mode a commit writes to the log. */
+ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t offset) {
+    if (atomic_load(&commit_armed) && is_log(fd)) stop_if(&commit_armed);
+    return syscall(SYS_pwrite64, fd, bytes, count, offset);
 }
+
+/* How often the log was synced. */
+int hold_log_syncs(void) { return atomic_load(&log_syncs); }
+
+/* So many syncs, of whatever file, fail. */
+void hold_fail_syncs(int count) { atomic_store(&failing, count); }
+
+/* In the rollback modes a commit syncs the journal and the database, with the exclusive lock held. */
+static int sync_with(long call, int fd) {
+    if (atomic_load(&sync_armed) && is_log(fd)) stop_if(&sync_armed);
+    if (atomic_load(&commit_armed) && !is_log(fd)) stop_if(&commit_armed);
+    if (is_log(fd)) atomic_fetch_add(&log_syncs, 1);
+    if (atomic_load(&failing) > 0 && atomic_fetch_sub(&failing, 1) > 0) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(call, fd);
+}
+
+int fdatasync(int fd) { return sync_with(SYS_fdatasync, fd); }
+
+int fsync(int fd) { return sync_with(SYS_fsync, fd); }

@@ -42,6 +42,34 @@ def claim(job, owner, now, ttl):
     return fencepost(-1).claim(job, owner, now, ttl).status
 
 
+@functools.cache
+def durable(flags):
+    from fencepost_ctypes import Db
+
+    return Db(path, busy_timeout_ms=20_000, flags=flags)
+
+
+def durably(flags, operation, *arguments):
+    """The status of an operation at FULL, and how often this process has synced the log for it."""
+    import ctypes
+
+    hold = ctypes.CDLL(None)
+    before = hold.hold_log_syncs()
+    answer = getattr(durable(flags), operation)(*arguments)
+    return answer.status, hold.hold_log_syncs() - before
+
+
+def stop_in_sync(job):
+    """Claims at FULL, and stops for ever when the claim can be seen and is not synced."""
+    import ctypes
+
+    durable(0).state("before").ok()
+    hold = ctypes.CDLL(None)
+    hold.hold_next_sync()
+    threading.Thread(target=durable(0).claim, args=(job, "stopped", 0, 10), daemon=True).start()
+    hold.hold_until_reached()
+
+
 def increment(name, count):
     """Through the host's SQLite."""
     for _ in range(count):
@@ -103,14 +131,14 @@ def hold_with_child():
         os.rename(path + ".child.new", path + ".child")
         signal.pause()
     hold = ctypes.CDLL(None)
-    hold.hold_next_sync()
+    hold.hold_next_commit()
     threading.Thread(target=db.claim, args=("held", "parent", 0, 10), daemon=True).start()
     hold.hold_until_reached()
     return child
 
 
 def main():
-    known = {f.__name__: f for f in (sql, claim, increment, grants, hold_with_child)}
+    known = {f.__name__: f for f in (sql, claim, durably, stop_in_sync, increment, grants, hold_with_child)}
     for line in sys.stdin:
         name, *arguments = json.loads(line)
         try:

@@ -46,7 +46,7 @@ class SecondCopy(Case):
         self.make(flags, "job")
         db = self.open(flags)
         host = self.host()
-        hold.hold_next_sync()
+        hold.hold_next_commit()
         claim = self.start(db.claim, "job", "we", 0, 10)
         hold.hold_until_reached()
         with self.assertRaisesRegex(sqlite3.OperationalError, "database is locked"):
@@ -75,7 +75,7 @@ class SecondCopy(Case):
         self.make(flags, "job")
         peer = self.peer()
         db = self.open(flags)
-        hold.hold_next_sync()
+        hold.hold_next_commit()
         claim = self.start(db.claim, "job", "we", 0, 10)
         hold.hold_until_reached()
         self.assert_locked(peer)

@@ -1,0 +1,137 @@
+//! Checkpoints: what is in the write-ahead log is copied into the database, so that the log can begin anew in the
+//! room that it has, on a thread of its own. In a caller's path it would keep that caller, and all behind it, waiting
+//! for two syncs and a thousand writes (<https://www.sqlite.org/wal.html#performance_considerations>).
+
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::Connection;
+
+use super::connection::{Level, Session};
+use super::file::File;
+use super::neighbour;
+use crate::error::{Error, ErrorKind};
+use crate::fork;
+use crate::turn::Inside;
+
+/// A checkpoint is due whenever the log has grown by so many pages, as SQLite has it by default.
+const PAGES: i32 = 1000;
+
+/// Where nobody pauses, there is always a page left that was written during the checkpoint, and the log never begins
+/// anew. When it has so many pages, the rest is copied while nobody writes.
+const MOST: i32 = 2 * PAGES;
+
+/// The checkpoints of one file in this process.
+pub(super) struct Checkpoints {
+    file: Arc<File>,
+    /// How many pages the log has.
+    pages: Arc<AtomicI32>,
+    /// How many it had when the last checkpoint began.
+    last: AtomicI32,
+    /// Locked by the thread that is at work, inside; whether there are to be no more.
+    over: Mutex<bool>,
+}
+
+fn lock(mutex: &Mutex<bool>) -> MutexGuard<'_, bool> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Checkpoints {
+    pub(super) fn new(file: &Arc<File>) -> Checkpoints {
+        Checkpoints {
+            file: Arc::clone(file),
+            pages: Arc::new(AtomicI32::new(0)),
+            last: AtomicI32::new(0),
+            over: Mutex::new(false),
+        }
+    }
+
+    /// Has SQLite count the log's pages instead of making the checkpoints itself, in the path of a commit.
+    pub(super) fn count(&self, sql: &mut Connection) -> Result<(), Error> {
+        let count = Arc::clone(&self.pages);
+        Ok(sql.wal_hook(Some(move |_: &mut _, pages| {
+            count.store(pages, Ordering::Relaxed);
+            Ok(())
+        }))?)
+    }
+
+    /// After a commit: whether a checkpoint is due. Says so once.
+    pub(super) fn are_due(&self) -> bool {
+        let pages = self.pages.load(Ordering::Relaxed);
+        let last = self.last.load(Ordering::Relaxed);
+        // A log that has begun anew is shorter than it was.
+        let grown = if pages < last { pages } else { pages - last };
+        grown >= PAGES
+            && self.last.compare_exchange(last, pages, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Copies what can be copied while others write. What readers still need, or another process is at, stays for the
+    /// next time. Answers whether that was all.
+    pub(super) fn copy(&self) -> Result<bool, Error> {
+        self.checkpoint("PASSIVE")
+    }
+
+    /// Whether the log is so long that the rest is to be copied too.
+    pub(super) fn are_behind(&self) -> bool {
+        self.pages.load(Ordering::Relaxed) >= MOST
+    }
+
+    /// Copies the rest, with SQLite's write lock. Nothing is written meanwhile, so the next write begins the log anew,
+    /// unless somebody reads what is in it. Answers whether that was all.
+    pub(super) fn finish(&self) -> Result<bool, Error> {
+        self.checkpoint("FULL")
+    }
+
+    fn checkpoint(&self, mode: &str) -> Result<bool, Error> {
+        fork::check()?;
+        let inside = Inside::enter();
+        self.checkpoint_inside(&inside, mode)
+    }
+
+    /// After a sync of the log has failed: puts what is in the log into the database, and that onto the disk.
+    pub(super) fn mend(&self, inside: &Inside) -> Result<(), Error> {
+        // The first to sync the log is told of the old failure once more.
+        let all = match self.checkpoint_inside(inside, "FULL") {
+            Err(_) => self.checkpoint_inside(inside, "FULL")?,
+            Ok(all) => all,
+        };
+        if all {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Io,
+            "a sync of its -wal has failed, and another program reads what is in it; end that, and look with state \
+             what was stored",
+        ))
+    }
+
+    fn checkpoint_inside(&self, _inside: &Inside, mode: &str) -> Result<bool, Error> {
+        // Until the connection is closed: `end` waits for that.
+        let over = lock(&self.over);
+        if *over {
+            return Ok(false);
+        }
+        let session = Session::open(&self.file, true, false)?;
+        session.settle(Level::Extra)?;
+        let done = if neighbour::has_moved(&session.sql) {
+            Ok(false)
+        } else {
+            // Whether it was blocked, the pages in the log, and those that are copied.
+            session
+                .sql
+                .query_row(&format!("PRAGMA main.wal_checkpoint({mode})"), [], |row| {
+                    Ok(row.get::<_, i64>(0)? == 0 && row.get::<_, i64>(1)? == row.get::<_, i64>(2)?)
+                })
+                .map_err(Error::from)
+        };
+        session.close_as_it_is();
+        drop(over);
+        done
+    }
+
+    /// Waits for the checkpoint that is being made, and lets no more begin.
+    pub(super) fn end(&self) {
+        let _inside = Inside::enter();
+        *lock(&self.over) = true;
+    }
+}

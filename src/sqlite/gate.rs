@@ -1,0 +1,469 @@
+//! What the processes that write a file tell each other beside SQLite's locks, on a page that they share: who
+//! may go next, and which writes are on the disk. See `docs/decisions/speed.md`.
+//!
+//! The page is the file `<database>-fencepost`. It decides nothing about who may write: that is SQLite's lock alone,
+//! so programs that know nothing of the page stay correct, and a process that dies leaves nothing locked.
+//!
+//! - **Whose turn.** SQLite has no queue for its write lock: who finds it taken sleeps and tries again, and the
+//!   one that has just had it is always the first to come back. Here who finds it taken sleeps on the word `turn`,
+//!   and who gives it up wakes the one that has slept longest. Whoever has woken somebody lets it go first.
+//! - **Which writes are on the disk.** A write in the write-ahead log can be seen by others before it is synced.
+//!   Each is numbered before it can be seen, and the number is noted as synced once it is. Who gives an answer that
+//!   rests on what it saw compares the two first, and syncs the log itself where they differ.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::posix_fallocate;
+
+use super::file::{File, Identity};
+use super::neighbour::{BOARD_SIZE, SharedBoard, futex_wait, futex_wake_one};
+use crate::error::{Error, ErrorKind};
+
+/// The first word of the page: "fencepo" and the number of its layout.
+const MAGIC: u64 = u64::from_be_bytes(*b"fencepo\x01");
+
+/// How long a process at NORMAL keeps the others waiting when it has more to write at once. Handing the lock over
+/// costs about as much as a write without a sync.
+const SLICE: Duration = Duration::from_millis(1);
+
+/// See [`Gate::owed`].
+const OWED: u64 = 1 << 32;
+
+pub(crate) struct Gate {
+    board: SharedBoard,
+    identity: Identity,
+    writable: bool,
+    /// How often somebody had taken the lock when this process last woke one that waited, with OWED; 0 when it owes
+    /// nobody a turn.
+    owed: AtomicU64,
+    /// Since when this process has had the lock, again and again. Used only inside.
+    since: Mutex<Option<Instant>>,
+}
+
+/// The number of a write that can be seen and may not be on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Write(u32);
+
+/// The two counts are in one word, so that no crash of the machine can leave the one newer than the other.
+fn pack(committed: u32, synced: u32) -> u64 {
+    u64::from(committed) << 32 | u64::from(synced)
+}
+
+fn unpack(word: u64) -> (u32, u32) {
+    ((word >> 32) as u32, word as u32)
+}
+
+/// Whether the write `number` is at or before `limit`, where both go round.
+fn is_through(number: u32, limit: u32) -> bool {
+    limit.wrapping_sub(number) < 1 << 31
+}
+
+impl Write {
+    #[cfg(test)]
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
+
+    pub(crate) fn is_before(self, other: Write) -> bool {
+        is_through(self.0, other.0)
+    }
+}
+
+/// The page of one file, opened when it is needed. Used only inside.
+pub(crate) struct Gates {
+    file: Arc<File>,
+    open: Mutex<Option<Arc<Gate>>>,
+}
+
+impl Gates {
+    pub(crate) fn new(file: &Arc<File>) -> Gates {
+        Gates { file: Arc::clone(file), open: Mutex::new(None) }
+    }
+
+    /// The page, `None` when nobody has made it. `known`: which file a connection has seen it in, when it has.
+    pub(crate) fn find(&self, known: Option<Identity>) -> Result<Option<Arc<Gate>>, Error> {
+        let mut open = lock(&self.open);
+        if !open.as_ref().is_some_and(|gate| gate.is_in_place(&self.file, known)) {
+            *open = Gate::open(&self.file, false)?.map(Arc::new);
+        }
+        Ok(open.clone())
+    }
+
+    /// The page, made when it is missing. So what is refused leaves no file behind.
+    pub(crate) fn make(&self, known: Option<Identity>) -> Result<Arc<Gate>, Error> {
+        if let Some(gate) = self.find(known)? {
+            return Ok(gate);
+        }
+        let made = Gate::open(&self.file, true)?.map(Arc::new);
+        *lock(&self.open) = made.clone();
+        made.ok_or_else(|| Error::new(ErrorKind::CannotOpen, "its side file -fencepost vanishes; try again"))
+    }
+}
+
+impl Gate {
+    /// Opens the page beside the file; with `make` it is made when it is missing, with the rights of the file.
+    fn open(file: &File, make: bool) -> Result<Option<Gate>, Error> {
+        let path = file.board_path();
+        let fail = |error: io::Error| {
+            let kind = match error.raw_os_error() {
+                Some(libc::ENOSPC | libc::EDQUOT) => ErrorKind::Full,
+                Some(libc::EACCES | libc::EPERM | libc::EROFS) => ErrorKind::ReadOnly,
+                Some(libc::EIO) => ErrorKind::Io,
+                _ => ErrorKind::CannotOpen,
+            };
+            Error::new(
+                kind,
+                format!("its side file -fencepost: {error}; it is made with the file's own rights"),
+            )
+        };
+        let database = file.path.metadata().map_err(fail)?;
+        let mode = database.mode() & 0o777;
+        let writable = !file.options.read_only;
+        let page = OpenOptions::new()
+            .read(true)
+            .write(writable)
+            .create(make)
+            .truncate(false)
+            .mode(mode)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC)
+            .open(path);
+        let page = match page {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !make => return Ok(None),
+            other => other.map_err(fail)?,
+        };
+        let status = page.metadata().map_err(fail)?;
+        if !status.is_file() {
+            return Err(Error::new(
+                ErrorKind::CannotOpen,
+                "its side file -fencepost is no regular file; remove it",
+            ));
+        }
+        if status.len() < BOARD_SIZE as u64 && !make {
+            // It is being made, and says nothing yet.
+            return Ok(None);
+        }
+        if status.len() == 0 {
+            // As SQLite does for its own side files: the file's rights whatever the umask says, and for root its owner.
+            page.set_permissions(std::fs::Permissions::from_mode(mode)).map_err(fail)?;
+            if (status.uid(), status.gid()) != (database.uid(), database.gid()) {
+                let _ = fchown(&page, Some(database.uid()), Some(database.gid()));
+            }
+        }
+        if status.len() < BOARD_SIZE as u64 {
+            // Not only made longer: on a full disk the first store would kill the process.
+            posix_fallocate(&page, 0, BOARD_SIZE as i64).map_err(|error| fail(error.into()))?;
+        }
+        let gate = Gate {
+            board: SharedBoard::map(&page, writable).map_err(fail)?,
+            identity: (status.dev(), status.ino()),
+            writable,
+            owed: AtomicU64::new(0),
+            since: Mutex::new(None),
+        };
+        let magic = &gate.board.magic;
+        let found = if writable {
+            magic
+                .compare_exchange(0, MAGIC, Ordering::AcqRel, Ordering::Acquire)
+                .unwrap_or_else(|other| other)
+        } else {
+            magic.load(Ordering::Acquire)
+        };
+        match found {
+            0 | MAGIC => Ok(Some(gate)),
+            _ => Err(Error::new(
+                ErrorKind::Unsupported,
+                "its side file -fencepost is of another version; end the programs that use it, then remove it",
+            )),
+        }
+    }
+
+    fn is_in_place(&self, file: &File, known: Option<Identity>) -> bool {
+        known.or_else(|| file.side_files()[2]) == Some(self.identity)
+    }
+
+    // --- whose turn ---
+
+    /// Whether one that this process has woken has not had its turn yet. Says so once: it may never come.
+    pub(crate) fn owes_a_turn(&self) -> bool {
+        let owed = self.owed.swap(0, Ordering::AcqRel);
+        owed != 0 && OWED | u64::from(self.board.taken.load(Ordering::Acquire)) == owed
+    }
+
+    /// To be read before a try for SQLite's lock, for `wait` after it.
+    pub(crate) fn turn(&self) -> u32 {
+        self.board.turn.load(Ordering::Acquire)
+    }
+
+    /// Sleeps until somebody gives up SQLite's lock, no longer than `time`. Not at all when it was given up since
+    /// `turn` was read.
+    pub(crate) fn wait(&self, turn: u32, time: Duration) {
+        self.board.waiting.fetch_add(1, Ordering::AcqRel);
+        futex_wait(&self.board.turn, turn, time);
+        self.board.waiting.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// This process has got SQLite's lock.
+    pub(crate) fn take(&self) {
+        self.board.taken.fetch_add(1, Ordering::AcqRel);
+        lock(&self.since).get_or_insert_with(Instant::now);
+    }
+
+    /// This process has given up SQLite's lock. With `at_once` the next one is woken now, otherwise perhaps not
+    /// before this process's slice of time is over: it then finds the lock free by itself.
+    pub(crate) fn pass_on(&self, at_once: bool) {
+        if self.board.waiting.load(Ordering::Acquire) == 0 {
+            *lock(&self.since) = None;
+            return;
+        }
+        if !at_once && lock(&self.since).is_some_and(|since| since.elapsed() < SLICE) {
+            return;
+        }
+        *lock(&self.since) = None;
+        let taken = self.board.taken.load(Ordering::Acquire);
+        self.board.turn.fetch_add(1, Ordering::AcqRel);
+        if futex_wake_one(&self.board.turn) {
+            self.owed.store(OWED | u64::from(taken), Ordering::Release);
+        }
+    }
+
+    // --- which writes are on the disk ---
+
+    /// With SQLite's write lock held, before a write can be seen that is not synced: numbers it.
+    pub(crate) fn announce(&self) -> Write {
+        let number = |word| {
+            let (committed, synced) = unpack(word);
+            let committed = committed.wrapping_add(1);
+            // The counts go round. So far apart they only say that nothing is known to be synced.
+            let behind = committed.wrapping_sub(synced).min(1 << 30);
+            pack(committed, committed.wrapping_sub(behind))
+        };
+        let before = self.update(|word| Some(number(word)));
+        Write(unpack(before).0.wrapping_add(1))
+    }
+
+    /// With SQLite's write lock held: the last write that can be seen, when it may not be on the disk.
+    pub(crate) fn last_unsynced(&self) -> Option<Write> {
+        let (committed, synced) = unpack(self.board.writes.load(Ordering::Acquire));
+        (committed != synced).then_some(Write(committed))
+    }
+
+    /// Whether the write is known to be on the disk.
+    pub(crate) fn is_synced(&self, write: Write) -> bool {
+        is_through(write.0, unpack(self.board.writes.load(Ordering::Acquire)).1)
+    }
+
+    /// Notes that this write and all before it are on the disk.
+    pub(crate) fn note_synced(&self, write: Write) {
+        if self.writable {
+            self.update(|word| {
+                let (committed, synced) = unpack(word);
+                (!is_through(write.0, synced)).then(|| pack(committed, write.0))
+            });
+        }
+    }
+
+    /// A sync of the log has failed. The kernel reports that once and takes what it could not write for written
+    /// (fsync(2)), so no later sync of the log says anything, until what is in it is in the database.
+    pub(crate) fn note_damage(&self) {
+        if self.writable {
+            self.board.damaged.store(1, Ordering::Release);
+        }
+    }
+
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.board.damaged.load(Ordering::Acquire) != 0
+    }
+
+    /// All that was in the log is in the database, and that is on the disk.
+    pub(crate) fn note_mended(&self) {
+        self.board.damaged.store(0, Ordering::Release);
+    }
+
+    fn update(&self, mut change: impl FnMut(u64) -> Option<u64>) -> u64 {
+        let writes = &self.board.writes;
+        writes
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, &mut change)
+            .unwrap_or_else(|unchanged| unchanged)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::db::Options;
+
+    struct Place {
+        _folder: tempfile::TempDir,
+        path: PathBuf,
+    }
+
+    fn place() -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("jobs.db");
+        fs::write(&path, "").unwrap();
+        Place { _folder: folder, path }
+    }
+
+    fn file(place: &Place, read_only: bool) -> File {
+        File::find(&place.path, &Options { read_only, ..Options::default() }).unwrap()
+    }
+
+    fn gate(place: &Place) -> Gate {
+        Gate::open(&file(place, false), true).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_write_is_unsynced_for_all_until_one_has_synced_it() {
+        let place = place();
+        let (here, there) = (gate(&place), gate(&place));
+        assert_eq!(here.last_unsynced(), None);
+        let first = here.announce();
+        assert_eq!(there.last_unsynced(), Some(first));
+        let second = there.announce();
+        assert!(!here.is_synced(first));
+        there.note_synced(first);
+        assert!(here.is_synced(first) && !here.is_synced(second));
+        here.note_synced(second);
+        assert_eq!(there.last_unsynced(), None);
+        // Who comes late takes nothing back.
+        here.note_synced(first);
+        assert!(there.is_synced(second));
+    }
+
+    #[test]
+    fn the_numbers_may_go_round() {
+        let place = place();
+        let gate = gate(&place);
+        gate.board.writes.store(pack(u32::MAX, u32::MAX), Ordering::Relaxed);
+        assert_eq!(gate.last_unsynced(), None);
+        let write = gate.announce();
+        assert_eq!(write, Write(0));
+        assert!(!gate.is_synced(write));
+        gate.note_synced(write);
+        assert!(gate.is_synced(write) && gate.is_synced(Write(u32::MAX)));
+        assert!(Write(u32::MAX).is_before(write) && !write.is_before(Write(u32::MAX)));
+    }
+
+    /// As after years at NORMAL.
+    #[test]
+    fn however_many_writes_are_not_synced_the_last_is_known_not_to_be() {
+        let place = place();
+        let gate = gate(&place);
+        gate.board.writes.store(pack(1 << 30, 0), Ordering::Relaxed);
+        for _ in 0..3 {
+            let write = gate.announce();
+            assert!(!gate.is_synced(write));
+        }
+        assert_eq!(unpack(gate.board.writes.load(Ordering::Relaxed)), ((1 << 30) + 3, 3));
+    }
+
+    /// Without the wake-up the sleeper would sleep for an hour.
+    #[test]
+    fn who_waits_is_woken_when_the_lock_is_given_up() {
+        let place = place();
+        let (here, there) = (gate(&place), gate(&place));
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| {
+                let turn = there.turn();
+                there.wait(turn, Duration::from_secs(3600));
+                there.take();
+            });
+            // Until it waits, there is nobody to wake.
+            while !sleeper.is_finished() {
+                here.pass_on(true);
+                std::thread::yield_now();
+            }
+        });
+    }
+
+    #[test]
+    fn the_lock_given_up_between_a_try_and_the_wait_is_not_missed() {
+        let place = place();
+        let gate = gate(&place);
+        let turn = gate.turn();
+        gate.board.waiting.store(1, Ordering::Relaxed);
+        gate.pass_on(true);
+        gate.wait(turn, Duration::from_secs(3600));
+    }
+
+    #[test]
+    fn one_that_was_woken_goes_first_once() {
+        let place = place();
+        let gate = gate(&place);
+        gate.owed.store(OWED | u64::from(gate.board.taken.load(Ordering::Relaxed)), Ordering::Relaxed);
+        assert!(gate.owes_a_turn());
+        assert!(!gate.owes_a_turn(), "it may have died");
+        gate.owed.store(OWED | u64::from(gate.board.taken.load(Ordering::Relaxed)), Ordering::Relaxed);
+        gate.take();
+        assert!(!gate.owes_a_turn());
+    }
+
+    #[test]
+    fn the_page_has_the_rights_of_the_database() {
+        let place = place();
+        for mode in [0o600, 0o640, 0o666] {
+            fs::set_permissions(&place.path, fs::Permissions::from_mode(mode)).unwrap();
+            gate(&place);
+            let path = file(&place, false).board_path().to_owned();
+            assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, mode);
+            fs::remove_file(path).unwrap();
+        }
+    }
+
+    #[test]
+    fn nothing_is_made_for_who_only_looks() {
+        let place = place();
+        for read_only in [false, true] {
+            assert!(Gate::open(&file(&place, read_only), false).unwrap().is_none());
+        }
+        assert!(!file(&place, true).board_path().exists());
+        let write = gate(&place).announce();
+        let reader = Gate::open(&file(&place, true), false).unwrap().unwrap();
+        assert_eq!(reader.last_unsynced(), Some(write));
+        // Its page cannot be written.
+        reader.note_synced(write);
+        reader.note_damage();
+        assert_eq!(reader.last_unsynced(), Some(write));
+    }
+
+    #[test]
+    fn a_page_of_another_version_or_kind_is_refused() {
+        let place = place();
+        let path = file(&place, false).board_path().to_owned();
+        fs::write(&path, "something else".repeat(400)).unwrap();
+        for read_only in [false, true] {
+            let error = Gate::open(&file(&place, read_only), false).err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+        }
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/null", &path).unwrap();
+        assert!(Gate::open(&file(&place, false), true).is_err());
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(Gate::open(&file(&place, false), true).is_err());
+    }
+
+    #[test]
+    fn a_page_that_was_replaced_is_opened_anew() {
+        let place = place();
+        let gates = Gates::new(&Arc::new(file(&place, false)));
+        let first = gates.make(None).unwrap();
+        assert_eq!(gates.find(None).unwrap().unwrap().identity, first.identity);
+        let path = file(&place, false).board_path().to_owned();
+        fs::rename(&path, path.with_extension("away")).unwrap();
+        assert!(gates.find(None).unwrap().is_none());
+        assert_ne!(gates.make(None).unwrap().identity, first.identity);
+    }
+}
