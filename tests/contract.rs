@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use fencepost::{Answer, Db, Error, ErrorKind, Options, Refusal};
+use fencepost::{Answer, Condition, Db, Error, ErrorKind, Grant, Options, Refusal};
 
 #[derive(Clone, Debug, PartialEq)]
 enum Word {
@@ -122,6 +122,20 @@ fn failure(error: &Error) -> Vec<Word> {
     })
 }
 
+fn granted(grant: Grant) -> Vec<Word> {
+    vec![Text(grant.id), Bare(grant.fence.to_string())]
+}
+
+fn condition(word: &Word) -> Condition {
+    match word {
+        Bare(word) if word == "claimable" => Condition::Claimable,
+        Bare(word) if word == "held" => Condition::Held,
+        Bare(word) if word == "delayed" => Condition::Delayed,
+        Bare(word) if word == "done" => Condition::Done,
+        other => panic!("{other:?} is no condition"),
+    }
+}
+
 fn none<T>(_: T) -> Vec<Word> {
     Vec::new()
 }
@@ -232,6 +246,43 @@ impl Case {
             ("release", [id, owner, fence]) => {
                 answer(self.db().release(id.text(), owner.text(), fence.number()), none)
             }
+            ("enqueue_at", [id, not_before]) => {
+                answer(self.db().enqueue_at(id.text(), not_before.number()), none)
+            }
+            ("enqueue_many", [ids]) => answer(self.db().enqueue_many(&ids.list()), |added| {
+                added.into_iter().map(|added| Bare(added.to_string())).collect()
+            }),
+            ("release_at", [id, owner, fence, not_before]) => {
+                let not_before = not_before.number();
+                answer(self.db().release_at(id.text(), owner.text(), fence.number(), not_before), none)
+            }
+            ("claim_next", [owner, now, ttl]) => {
+                answer(self.db().claim_next(owner.text(), now.number(), ttl.number()), granted)
+            }
+            ("claim_batch", [owner, now, ttl, max]) => answer(
+                self.db().claim_batch(owner.text(), now.number(), ttl.number(), max.number()),
+                |grants| grants.into_iter().flat_map(granted).collect(),
+            ),
+            ("complete_and_claim_next", [id, owner, fence, now, result, ttl]) => answer(
+                self.db().complete_and_claim_next(
+                    id.text(),
+                    owner.text(),
+                    fence.number(),
+                    now.number(),
+                    result.optional_text(),
+                    ttl.number(),
+                ),
+                |next| next.map_or(status("none"), granted),
+            ),
+            ("count", [which, now]) => {
+                answer(self.db().count(condition(which), now.number()).map(Ok), |count| {
+                    status(&count.to_string())
+                })
+            }
+            ("list", [which, now, after, max]) => answer(
+                self.db().list(condition(which), now.number(), after.optional_text(), max.number()).map(Ok),
+                |jobs| jobs.into_iter().map(|job| Text(job.id)).collect(),
+            ),
             ("claim_many", [id, owners, now, ttl]) => {
                 let owners = owners.list();
                 let claimed = self.db().claim_many(id.text(), &owners, now.number(), ttl.number());

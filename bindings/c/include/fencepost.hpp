@@ -15,6 +15,7 @@
 #include <fencepost.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -114,6 +115,20 @@ struct job {
     bool done = false;
 };
 
+/// A job that was granted to its claimer.
+struct grant {
+    std::string id;
+    std::int64_t fence = 0;
+};
+
+/// What can be said of a job at one moment; see FENCEPOST_CONDITION_*.
+enum class condition : std::int32_t {
+    claimable = FENCEPOST_CONDITION_CLAIMABLE,
+    held = FENCEPOST_CONDITION_HELD,
+    delayed = FENCEPOST_CONDITION_DELAYED,
+    done = FENCEPOST_CONDITION_DONE
+};
+
 enum class durability : std::int32_t { full = FENCEPOST_DURABILITY_FULL, normal = FENCEPOST_DURABILITY_NORMAL };
 
 /// How to open a file; see fencepost_options.
@@ -147,6 +162,38 @@ private:
 inline std::optional<std::string> optional(const char *given) {
     return given == nullptr ? std::nullopt : std::make_optional<std::string>(given);
 }
+
+/// Strings as an array of C's.
+class texts {
+public:
+    texts(const std::vector<std::string> &given, const char *name) {
+        copies_.reserve(given.size());
+        pointers_.reserve(given.size());
+        for (const auto &one : given) pointers_.push_back(copies_.emplace_back(one, name).c_str());
+    }
+    [[nodiscard]] const char *const *data() const noexcept { return pointers_.data(); }
+    [[nodiscard]] std::size_t size() const noexcept { return pointers_.size(); }
+
+private:
+    std::vector<text> copies_;
+    std::vector<const char *> pointers_;
+};
+
+/// Frees what the library has made.
+struct release {
+    void operator()(fencepost_job *row) const noexcept { fencepost_job_free(row); }
+    void operator()(fencepost_jobs *rows) const noexcept { fencepost_jobs_free(rows); }
+    void operator()(fencepost_grant *granted) const noexcept { fencepost_grant_free(granted); }
+    void operator()(fencepost_grants *granted) const noexcept { fencepost_grants_free(granted); }
+};
+
+template <class T> using owned = std::unique_ptr<T, release>;
+
+inline job copy(const fencepost_job &row) {
+    return job{row.id, optional(row.owner), row.until, row.fence, optional(row.result), row.done};
+}
+
+inline grant copy(const fencepost_grant &granted) { return grant{granted.id, granted.fence}; }
 
 /// Throws for an error, and passes a refusal and OK on.
 inline fencepost_status check(fencepost_status status, const fencepost_error &detail) {
@@ -207,6 +254,93 @@ public:
         return answer<void>(detail::check(fencepost_enqueue(get(), detail::text(id, "id").c_str(), &detail), detail));
     }
 
+    /// Adds a job that is not to be claimed before a time. Refused: EXISTS.
+    answer<void> enqueue_at(std::string_view id, double not_before) {
+        fencepost_error detail;
+        return answer<void>(
+            detail::check(fencepost_enqueue_at(get(), detail::text(id, "id").c_str(), not_before, &detail), detail));
+    }
+
+    /// Adds many jobs at once; says of each, in their order, whether it was added. Refused when all exist: EXISTS.
+    answer<std::vector<bool>> enqueue_many(const std::vector<std::string> &ids) {
+        const detail::texts names(ids, "ids");
+        const auto added = std::make_unique<bool[]>(ids.size());
+        fencepost_error detail;
+        const auto status = detail::check(
+            fencepost_enqueue_many(get(), names.data(), names.size(), added.get(), &detail), detail);
+        using added_or_refusal = answer<std::vector<bool>>;
+        if (status != FENCEPOST_OK) return added_or_refusal(status);
+        return added_or_refusal(std::vector<bool>(added.get(), added.get() + ids.size()));
+    }
+
+    /// Takes the claimable job that comes next. Refused when nothing is claimable: NOT_FOUND.
+    answer<grant> claim_next(std::string_view owner, double now, seconds ttl) {
+        fencepost_error detail;
+        fencepost_grant *given = nullptr;
+        const auto status = detail::check(
+            fencepost_claim_next(get(), detail::text(owner, "owner").c_str(), now, ttl.count(), &given, &detail),
+            detail);
+        if (status != FENCEPOST_OK) return answer<grant>(status);
+        return answer<grant>(detail::copy(*detail::owned<fencepost_grant>(given)));
+    }
+
+    /// Takes up to max claimable jobs at once, those that come next. Refused when nothing is claimable: NOT_FOUND.
+    answer<std::vector<grant>> claim_batch(std::string_view owner, double now, seconds ttl, std::size_t max) {
+        fencepost_error detail;
+        fencepost_grants *given = nullptr;
+        const auto status = detail::check(
+            fencepost_claim_batch(get(), detail::text(owner, "owner").c_str(), now, ttl.count(), max, &given, &detail),
+            detail);
+        if (status != FENCEPOST_OK) return answer<std::vector<grant>>(status);
+        const detail::owned<fencepost_grants> all(given);
+        std::vector<grant> copies;
+        copies.reserve(all->count);
+        for (std::size_t index = 0; index < all->count; ++index) copies.push_back(detail::copy(*all->grants[index]));
+        return answer<std::vector<grant>>(std::move(copies));
+    }
+
+    /// Completes a job and takes the one that comes next, with one sync; none when nothing is claimable. Refused as
+    /// complete is, and then nothing is claimed.
+    answer<std::optional<grant>> complete_and_claim_next(std::string_view id, std::string_view owner,
+                                                         std::int64_t fence, double now,
+                                                         std::optional<std::string_view> result, seconds ttl) {
+        fencepost_error detail;
+        fencepost_grant *given = nullptr;
+        const detail::text copy(result.value_or(std::string_view()), "result");
+        const auto status = detail::check(
+            fencepost_complete_and_claim_next(get(), detail::text(id, "id").c_str(),
+                                              detail::text(owner, "owner").c_str(), fence, now,
+                                              result ? copy.c_str() : nullptr, ttl.count(), &given, &detail),
+            detail);
+        using next_or_refusal = answer<std::optional<grant>>;
+        if (status != FENCEPOST_OK) return next_or_refusal(status);
+        const detail::owned<fencepost_grant> next(given);
+        return next_or_refusal(next ? std::make_optional(detail::copy(*next)) : std::nullopt);
+    }
+
+    /// How many jobs are in a condition.
+    std::uint64_t count(condition which, double now) {
+        fencepost_error detail;
+        std::uint64_t counted = 0;
+        detail::check(fencepost_count(get(), static_cast<std::int32_t>(which), now, &counted, &detail), detail);
+        return counted;
+    }
+
+    /// Up to max jobs in a condition, in the order of their ids' bytes; after is the last id of the page before.
+    std::vector<job> list(condition which, double now, std::optional<std::string_view> after, std::size_t max) {
+        fencepost_error detail;
+        fencepost_jobs *found = nullptr;
+        const detail::text copy(after.value_or(std::string_view()), "after");
+        detail::check(fencepost_list(get(), static_cast<std::int32_t>(which), now, after ? copy.c_str() : nullptr, max,
+                                     &found, &detail),
+                      detail);
+        const detail::owned<fencepost_jobs> all(found);
+        std::vector<job> copies;
+        copies.reserve(all->count);
+        for (std::size_t index = 0; index < all->count; ++index) copies.push_back(detail::copy(*all->jobs[index]));
+        return copies;
+    }
+
     /// Reads a job as it is stored now. Refused: NOT_FOUND.
     answer<job> state(std::string_view id) {
         fencepost_error detail;
@@ -214,9 +348,8 @@ public:
         const auto status =
             detail::check(fencepost_state(get(), detail::text(id, "id").c_str(), &read, &detail), detail);
         if (status != FENCEPOST_OK) return answer<job>(status);
-        const std::unique_ptr<fencepost_job, free_job> row(read);
-        return answer<job>(job{row->id, detail::optional(row->owner), row->until, row->fence,
-                               detail::optional(row->result), row->done});
+        const detail::owned<fencepost_job> row(read);
+        return answer<job>(detail::copy(*row));
     }
 
     /// Takes the job until now + ttl and gives the new fence. Refused: NOT_FOUND, DONE, HELD.
@@ -258,19 +391,24 @@ public:
                                           detail));
     }
 
+    /// Gives the job back, not to be claimed before a time. Refused: NOT_FOUND, DONE, STALE.
+    answer<void> release_at(std::string_view id, std::string_view owner, std::int64_t fence, double not_before) {
+        fencepost_error detail;
+        return answer<void>(detail::check(fencepost_release_at(get(), detail::text(id, "id").c_str(),
+                                                               detail::text(owner, "owner").c_str(), fence, not_before,
+                                                               &detail),
+                                          detail));
+    }
+
     /// Claims one job for many owners at the same time; fences in their order, 0 for those not granted.
     /// Refused when none is granted: NOT_FOUND, DONE, HELD.
     answer<std::vector<std::int64_t>> claim_many(std::string_view id, const std::vector<std::string> &owners,
                                                  double now, seconds ttl) {
-        std::vector<detail::text> copies;
-        std::vector<const char *> pointers;
-        copies.reserve(owners.size());
-        pointers.reserve(owners.size());
-        for (const auto &owner : owners) pointers.push_back(copies.emplace_back(owner, "owners").c_str());
+        const detail::texts names(owners, "owners");
         std::vector<std::int64_t> fences(owners.size());
         fencepost_error detail;
         const auto status =
-            detail::check(fencepost_claim_many(get(), detail::text(id, "id").c_str(), pointers.data(), pointers.size(),
+            detail::check(fencepost_claim_many(get(), detail::text(id, "id").c_str(), names.data(), names.size(),
                                                now, ttl.count(), fences.data(), &detail),
                           detail);
         using fences_or_refusal = answer<std::vector<std::int64_t>>;
@@ -280,9 +418,6 @@ public:
 private:
     struct close {
         void operator()(fencepost_db *handle) const noexcept { fencepost_close(handle); }
-    };
-    struct free_job {
-        void operator()(fencepost_job *row) const noexcept { fencepost_job_free(row); }
     };
 
     std::unique_ptr<fencepost_db, close> handle_;

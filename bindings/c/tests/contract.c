@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,7 +167,7 @@ static int64_t integer_of(const struct word *word) {
 /* --- cases --- */
 
 static void remove_files(void) {
-    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal", "-fencepost"};
     char name[100];
 
     for (size_t index = 0; index < sizeof suffixes / sizeof *suffixes; index++) {
@@ -286,6 +287,75 @@ static int claim_many(const struct word *a, const struct word *expected, size_t 
     return grants == 1 && granted == integer_of(&expected[1]);
 }
 
+/* Whether the words are the grants' ids and fences, in their order. */
+static int right_grants(const fencepost_grant *const *grants, size_t grant_count, const struct word *expected) {
+    for (size_t index = 0; index < grant_count; index++) {
+        if (!same_text(grants[index]->id, &expected[2 * index])) return 0;
+        if (grants[index]->fence != integer_of(&expected[2 * index + 1])) return 0;
+    }
+    return 1;
+}
+
+/* One grant or none. */
+static int right_grant(fencepost_status status, fencepost_grant *grant, const struct word *expected, size_t count) {
+    const fencepost_grant *const grants[] = {grant};
+    int right = answers(status, expected, count, grant == NULL ? 1 : 2);
+
+    if (status != FENCEPOST_OK && grant != NULL) die("a grant although it was refused");
+    if (right && grant != NULL) right = right_grants(grants, 1, expected + 1);
+    if (right && grant == NULL && status == FENCEPOST_OK) right = strcmp(expected[1].text, "none") == 0;
+    fencepost_grant_free(grant);
+    return right;
+}
+
+static int claim_batch(const struct word *a, const struct word *expected, size_t count) {
+    fencepost_grants *grants;
+    fencepost_status status = fencepost_claim_batch(db, text_of(&a[0]), double_of(&a[1]), double_of(&a[2]),
+                                                    (size_t)integer_of(&a[3]), &grants, NULL);
+    int right = answers(status, expected, count, grants == NULL ? 0 : 2 * grants->count);
+
+    if ((status == FENCEPOST_OK) != (grants != NULL)) die("the grants are not as the status says");
+    if (right && grants != NULL) right = right_grants(grants->grants, grants->count, expected + 1);
+    fencepost_grants_free(grants);
+    return right;
+}
+
+static int enqueue_many(const struct word *a, const struct word *expected, size_t count) {
+    bool *added = must(calloc(a[0].list_count + 1, sizeof *added));
+    fencepost_status status =
+        fencepost_enqueue_many(db, (const char *const *)a[0].list, a[0].list_count, added, NULL);
+    int right = answers(status, expected, count, a[0].list_count);
+
+    for (size_t index = 0; right && index < a[0].list_count; index++) {
+        right = added[index] == (status == FENCEPOST_OK && boolean_of(&expected[1 + index]));
+    }
+    free(added);
+    return right;
+}
+
+static int32_t condition_of(const struct word *word) {
+    static const char *const names[] = {"claimable", "held", "delayed", "done"};
+
+    for (int32_t index = 0; index < 4; index++) {
+        if (word->kind == BARE && strcmp(word->text, names[index]) == 0) return FENCEPOST_CONDITION_CLAIMABLE + index;
+    }
+    die("a condition is wanted");
+}
+
+static int list_jobs(const struct word *a, const struct word *expected, size_t count) {
+    fencepost_jobs *jobs;
+    fencepost_status status = fencepost_list(db, condition_of(&a[0]), double_of(&a[1]), optional_of(&a[2]),
+                                             (size_t)integer_of(&a[3]), &jobs, NULL);
+    int right = answers(status, expected, count, jobs == NULL ? 0 : jobs->count);
+
+    if ((status == FENCEPOST_OK) != (jobs != NULL)) die("the jobs are not as the status says");
+    for (size_t index = 0; right && jobs != NULL && index < jobs->count; index++) {
+        right = same_text(jobs->jobs[index]->id, &expected[1 + index]);
+    }
+    fencepost_jobs_free(jobs);
+    return right;
+}
+
 static int run_step(const char *step, const struct word *a, const struct word *expected, size_t count) {
     if (strcmp(step, "reopen") == 0) {
         fencepost_close(db);
@@ -302,6 +372,31 @@ static int run_step(const char *step, const struct word *a, const struct word *e
     }
     if (strcmp(step, "state") == 0) return state(a, expected, count);
     if (strcmp(step, "claim_many") == 0) return claim_many(a, expected, count);
+    if (strcmp(step, "claim_batch") == 0) return claim_batch(a, expected, count);
+    if (strcmp(step, "enqueue_many") == 0) return enqueue_many(a, expected, count);
+    if (strcmp(step, "list") == 0) return list_jobs(a, expected, count);
+    if (strcmp(step, "claim_next") == 0) {
+        fencepost_grant *grant;
+        fencepost_status status =
+            fencepost_claim_next(db, text_of(&a[0]), double_of(&a[1]), double_of(&a[2]), &grant, NULL);
+
+        return right_grant(status, grant, expected, count);
+    }
+    if (strcmp(step, "complete_and_claim_next") == 0) {
+        fencepost_grant *grant;
+        fencepost_status status = fencepost_complete_and_claim_next(
+            db, text_of(&a[0]), text_of(&a[1]), integer_of(&a[2]), double_of(&a[3]), optional_of(&a[4]),
+            double_of(&a[5]), &grant, NULL);
+
+        return right_grant(status, grant, expected, count);
+    }
+    if (strcmp(step, "count") == 0) {
+        uint64_t counted;
+        fencepost_status status = fencepost_count(db, condition_of(&a[0]), double_of(&a[1]), &counted, NULL);
+
+        return answers(status, expected, count, 1) &&
+               counted == (status == FENCEPOST_OK ? (uint64_t)integer_of(&expected[1]) : 0);
+    }
     if (strcmp(step, "claim") == 0) {
         int64_t fence;
         fencepost_status status =
@@ -322,6 +417,10 @@ static int run_step(const char *step, const struct word *a, const struct word *e
     } else if (strcmp(step, "complete") == 0) {
         status = fencepost_complete(db, text_of(&a[0]), text_of(&a[1]), integer_of(&a[2]), double_of(&a[3]),
                                     optional_of(&a[4]), NULL);
+    } else if (strcmp(step, "enqueue_at") == 0) {
+        status = fencepost_enqueue_at(db, text_of(&a[0]), double_of(&a[1]), NULL);
+    } else if (strcmp(step, "release_at") == 0) {
+        status = fencepost_release_at(db, text_of(&a[0]), text_of(&a[1]), integer_of(&a[2]), double_of(&a[3]), NULL);
     } else if (strcmp(step, "release") == 0) {
         status = fencepost_release(db, text_of(&a[0]), text_of(&a[1]), integer_of(&a[2]), NULL);
     } else {

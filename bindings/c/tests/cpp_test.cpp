@@ -204,6 +204,44 @@ int main() {
         CHECK(first.enqueue("a"));
     });
 
+    test("a worker's loop: what comes next, until there is nothing", [](const std::string &file) {
+        fencepost::db db(file);
+        db.init_db();
+        CHECK(db.claim_next("w", 100, 10s).status() == FENCEPOST_NOT_FOUND);
+        const auto added = db.enqueue_many({"a", "b", "a"});
+        CHECK((*added == std::vector<bool>{true, true, false}));
+        CHECK(db.enqueue_many({"b"}).status() == FENCEPOST_EXISTS && db.enqueue_many({})->empty());
+        std::vector<std::string> worked;
+        for (std::optional<fencepost::grant> job = *db.claim_next("w", 100, 10s); job;) {
+            worked.push_back(job->id);
+            job = db.complete_and_claim_next(job->id, "w", job->fence, 101, "done", 10s).value();
+        }
+        CHECK((worked == std::vector<std::string>{"a", "b"}) && db.state("b")->result == "done");
+        CHECK(db.complete_and_claim_next("a", "w", 1, 101, std::nullopt, 10s).status() == FENCEPOST_DONE);
+    });
+
+    test("batches, delays, and a look at what is there", [](const std::string &file) {
+        using fencepost::condition;
+        fencepost::db db(file);
+        db.init_db();
+        CHECK(db.enqueue_at("late", 150) && db.enqueue("a") && db.enqueue("b"));
+        CHECK(db.count(condition::delayed, 100) == 1 && db.count(condition::claimable, 100) == 2);
+        const auto grants = db.claim_batch("w", 100, 10s, 9).value();
+        CHECK(grants.size() == 2 && grants[0].id == "a" && grants[1].id == "b" && grants[1].fence == 1);
+        CHECK(db.claim_batch("w", 100, 10s, 9).status() == FENCEPOST_NOT_FOUND);
+        CHECK(db.release_at("a", "w", 1, 200) && db.release_at("a", "w", 1, 200).status() == FENCEPOST_STALE);
+        const auto first = db.list(condition::delayed, 100, std::nullopt, 1);
+        CHECK(first.size() == 1 && first[0].id == "a" && first[0].until == 200 && !first[0].owner);
+        const auto second = db.list(condition::delayed, 100, first[0].id, 9);
+        CHECK(second.size() == 1 && second[0].id == "late");
+        CHECK(db.list(condition::delayed, 100, "late", 9).empty());
+        CHECK(db.list(condition::held, 100, std::nullopt, 9)[0].owner == "w");
+        CHECK(thrown<fencepost::error>([&] { (void)db.list(condition::held, 1, std::nullopt, 0); }).status() ==
+              FENCEPOST_INVALID_ARGUMENT);
+        CHECK(thrown<fencepost::error>([&] { (void)db.claim_batch("w", 1, 1s, 0); }).status() ==
+              FENCEPOST_INVALID_ARGUMENT);
+    });
+
     test("many threads use one handle", [](const std::string &file) {
         fencepost::options quick;
         quick.durability = fencepost::durability::normal;
