@@ -121,6 +121,15 @@ func answered(t *testing.T, err error, values ...interface{}) []interface{} {
 	return []interface{}{bare(strings.TrimPrefix(status.Error(), "FENCEPOST_"))}
 }
 
+var conditions = map[bare]Condition{"claimable": Claimable, "held": Held, "delayed": Delayed, "done": Done}
+
+func grantWords(grants ...Grant) (words []interface{}) {
+	for _, grant := range grants {
+		words = append(words, text(grant.ID), bare(strconv.FormatInt(grant.Fence, 10)))
+	}
+	return words
+}
+
 // A contractCase has a folder and a handle of its own.
 type contractCase struct {
 	*testing.T
@@ -178,6 +187,40 @@ func (c *contractCase) step(step string, a []interface{}) []interface{} {
 		return answered(c.T, c.db.complete(str(0), str(1), integer(c.T, a[2]), number(c.T, a[3]), optional(a[4])))
 	case "release":
 		return answered(c.T, c.db.Release(str(0), str(1), integer(c.T, a[2])))
+	case "enqueue_at":
+		return answered(c.T, c.db.enqueueAt(str(0), number(c.T, a[1])))
+	case "enqueue_many":
+		added, err := c.db.EnqueueMany([]string(a[0].(list)))
+		var values []interface{}
+		for _, was := range added {
+			values = append(values, bare(strconv.FormatBool(was)))
+		}
+		return answered(c.T, err, values...)
+	case "release_at":
+		return answered(c.T, c.db.releaseAt(str(0), str(1), integer(c.T, a[2]), number(c.T, a[3])))
+	case "claim_next":
+		grant, err := c.db.claimNext(str(0), number(c.T, a[1]), number(c.T, a[2]))
+		return answered(c.T, err, grantWords(grant)...)
+	case "claim_batch":
+		grants, err := c.db.claimBatch(str(0), number(c.T, a[1]), number(c.T, a[2]), int(integer(c.T, a[3])))
+		return answered(c.T, err, grantWords(grants...)...)
+	case "complete_and_claim_next":
+		next, err := c.db.completeAndClaimNext(
+			str(0), str(1), integer(c.T, a[2]), number(c.T, a[3]), optional(a[4]), number(c.T, a[5]))
+		if next == nil {
+			return answered(c.T, err, bare("none"))
+		}
+		return answered(c.T, err, grantWords(*next)...)
+	case "count":
+		count, err := c.db.count(conditions[a[0].(bare)], number(c.T, a[1]))
+		return answered(c.T, err, bare(strconv.FormatUint(count, 10)))
+	case "list":
+		jobs, err := c.db.list(conditions[a[0].(bare)], number(c.T, a[1]), optional(a[2]), int(integer(c.T, a[3])))
+		var values []interface{}
+		for _, job := range jobs {
+			values = append(values, text(job.ID))
+		}
+		return answered(c.T, err, values...)
 	case "claim_many":
 		owners := []string(a[1].(list))
 		fences, err := c.db.claimMany(str(0), owners, number(c.T, a[2]), number(c.T, a[3]))

@@ -68,3 +68,40 @@ func ExampleIsRefusal() {
 	// false true
 	// true true
 }
+
+// A worker takes what comes next until there is nothing. Each completion and the next claim are one sync to the disk.
+func ExampleDB_ClaimNext() {
+	folder, err := os.MkdirTemp("", "fencepost")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	db, err := fencepost.Open(filepath.Join(folder, "jobs.db"), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.InitDB(); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := db.EnqueueMany([]string{"report", "invoice"}); err != nil {
+		log.Fatal(err)
+	}
+
+	const lease = 30 * time.Second
+	grant, err := db.ClaimNext("worker-1", time.Now(), lease)
+	if errors.Is(err, fencepost.ErrNotFound) {
+		return // nothing to do
+	}
+	for job := &grant; err == nil && job != nil; {
+		fmt.Println("working on", job.ID) // with job.Fence wherever the work leaves this file
+		job, err = db.CompleteAndClaimNext(job.ID, "worker-1", job.Fence, time.Now(), nil, lease)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	// Output:
+	// working on report
+	// working on invoice
+}

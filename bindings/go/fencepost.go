@@ -149,6 +149,9 @@ func checkVersion(loaded string) error {
 // Close waits for the calls that are running and closes the file. Leases stay as they are. Calls after it return
 // ErrClosed; another Close does nothing. The error is always nil.
 func (db *DB) Close() error {
+	if db == nil {
+		return nil
+	}
 	db.mutex.Lock()
 	defer db.mutex.Unlock()
 	if db.c != nil {
@@ -161,6 +164,9 @@ func (db *DB) Close() error {
 
 // call runs f with the handle, which stays open meanwhile.
 func (db *DB) call(op string, f func(c *capi.DB) capi.Answer) error {
+	if db == nil {
+		return ErrClosed
+	}
 	db.mutex.RLock()
 	defer db.mutex.RUnlock()
 	if db.c == nil {
@@ -189,7 +195,12 @@ func (db *DB) State(id string) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Job{ID: job.ID, Owner: job.Owner, Until: moment(job.Until), Fence: job.Fence, Result: job.Result, Done: job.Done}, nil
+	given := jobOf(job)
+	return &given, nil
+}
+
+func jobOf(job *capi.Job) Job {
+	return Job{ID: job.ID, Owner: job.Owner, Until: moment(job.Until), Fence: job.Fence, Result: job.Result, Done: job.Done}
 }
 
 func (db *DB) state(id string) (job *capi.Job, err error) {
@@ -282,6 +293,207 @@ func (db *DB) Release(id, owner string, fence int64) error {
 	return db.call(op, func(c *capi.DB) capi.Answer { return c.Release(id, owner, fence) })
 }
 
+// A Grant is a job that was granted to its claimer: its id, and the fence that Renew, Complete and Release ask for.
+type Grant struct {
+	ID    string
+	Fence int64
+}
+
+// A Condition is what can be said of a job at one moment; each job is in exactly one.
+type Condition int32
+
+const (
+	// Claimable: anyone can claim the job.
+	Claimable Condition = capi.ConditionClaimable
+	// Held: a lease on the job is running.
+	Held Condition = capi.ConditionHeld
+	// Delayed: nobody holds the job, and it is not to be claimed yet.
+	Delayed Condition = capi.ConditionDelayed
+	// Done: the job is complete.
+	Done Condition = capi.ConditionDone
+)
+
+// EnqueueAt adds a job as Enqueue does, not to be claimed before a time. Refused with ErrExists.
+func (db *DB) EnqueueAt(id string, notBefore time.Time) error {
+	if err := checkNotBefore("EnqueueAt", notBefore); err != nil {
+		return err
+	}
+	return db.enqueueAt(id, seconds(notBefore))
+}
+
+func (db *DB) enqueueAt(id string, notBefore float64) error {
+	const op = "EnqueueAt"
+	if err := checkTexts(op, "id", id); err != nil {
+		return err
+	}
+	return db.call(op, func(c *capi.DB) capi.Answer { return c.EnqueueAt(id, notBefore) })
+}
+
+// EnqueueMany adds many jobs at once: all that are missing, or none in case of an error other than ErrExists. It
+// returns for each id, in their order, whether it was added. Refused with ErrExists when there are ids and all exist.
+func (db *DB) EnqueueMany(ids []string) (added []bool, err error) {
+	const op = "EnqueueMany"
+	if err := checkAll(op, "ids", ids); err != nil {
+		return nil, err
+	}
+	err = db.call(op, func(c *capi.DB) (given capi.Answer) {
+		added, given = c.EnqueueMany(ids)
+		return given
+	})
+	if err != nil {
+		return nil, err
+	}
+	return added, nil
+}
+
+// ReleaseAt gives the job back as Release does, not to be claimed before a time: to try again later. Refused with
+// ErrNotFound, ErrDone, ErrStale.
+func (db *DB) ReleaseAt(id, owner string, fence int64, notBefore time.Time) error {
+	if err := checkNotBefore("ReleaseAt", notBefore); err != nil {
+		return err
+	}
+	return db.releaseAt(id, owner, fence, seconds(notBefore))
+}
+
+func (db *DB) releaseAt(id, owner string, fence int64, notBefore float64) error {
+	const op = "ReleaseAt"
+	if err := checkTexts(op, "id", id, "owner", owner); err != nil {
+		return err
+	}
+	return db.call(op, func(c *capi.DB) capi.Answer { return c.ReleaseAt(id, owner, fence, notBefore) })
+}
+
+// ClaimNext takes the claimable job that comes next: leases that ran out and delays that are over first, those first
+// that are over the longest; then the jobs that wait, in the order in which they were added or released. Refused with
+// ErrNotFound when nothing is claimable.
+func (db *DB) ClaimNext(owner string, now time.Time, ttl time.Duration) (Grant, error) {
+	if err := checkNow("ClaimNext", now); err != nil {
+		return Grant{}, err
+	}
+	return db.claimNext(owner, seconds(now), ttl.Seconds())
+}
+
+func (db *DB) claimNext(owner string, now, ttl float64) (Grant, error) {
+	const op = "ClaimNext"
+	if err := checkTexts(op, "owner", owner); err != nil {
+		return Grant{}, err
+	}
+	var grant *capi.Grant
+	err := db.call(op, func(c *capi.DB) (given capi.Answer) {
+		grant, given = c.ClaimNext(owner, now, ttl)
+		return given
+	})
+	if err != nil {
+		return Grant{}, err
+	}
+	return Grant(*grant), nil
+}
+
+// ClaimBatch takes up to max claimable jobs at once, those that come next, as ClaimNext has it. Refused with
+// ErrNotFound when nothing is claimable. max must be at least 1.
+func (db *DB) ClaimBatch(owner string, now time.Time, ttl time.Duration, max int) ([]Grant, error) {
+	if err := checkNow("ClaimBatch", now); err != nil {
+		return nil, err
+	}
+	return db.claimBatch(owner, seconds(now), ttl.Seconds(), max)
+}
+
+func (db *DB) claimBatch(owner string, now, ttl float64, max int) ([]Grant, error) {
+	const op = "ClaimBatch"
+	if err := checkTexts(op, "owner", owner); err != nil {
+		return nil, err
+	}
+	var given []capi.Grant
+	err := db.call(op, func(c *capi.DB) (answer capi.Answer) {
+		given, answer = c.ClaimBatch(owner, now, ttl, checkMax(max))
+		return answer
+	})
+	if err != nil {
+		return nil, err
+	}
+	grants := make([]Grant, len(given))
+	for index, grant := range given {
+		grants[index] = Grant(grant)
+	}
+	return grants, nil
+}
+
+// CompleteAndClaimNext completes a job as Complete does and takes the next one as ClaimNext does, with one sync to the
+// disk instead of two. The grant is nil when the job is complete and nothing is claimable. Refused as Complete is, and
+// then nothing is claimed.
+func (db *DB) CompleteAndClaimNext(id, owner string, fence int64, now time.Time, result *string, ttl time.Duration) (*Grant, error) {
+	if err := checkNow("CompleteAndClaimNext", now); err != nil {
+		return nil, err
+	}
+	return db.completeAndClaimNext(id, owner, fence, seconds(now), result, ttl.Seconds())
+}
+
+func (db *DB) completeAndClaimNext(id, owner string, fence int64, now float64, result *string, ttl float64) (*Grant, error) {
+	const op = "CompleteAndClaimNext"
+	if err := checkTexts(op, "id", id, "owner", owner); err != nil {
+		return nil, err
+	}
+	if result != nil {
+		if err := checkTexts(op, "result", *result); err != nil {
+			return nil, err
+		}
+	}
+	var next *capi.Grant
+	err := db.call(op, func(c *capi.DB) (given capi.Answer) {
+		next, given = c.CompleteAndClaimNext(id, owner, fence, now, result, ttl)
+		return given
+	})
+	return (*Grant)(next), err
+}
+
+// Count says how many jobs are in a condition. Counting Done reads the whole table.
+func (db *DB) Count(condition Condition, now time.Time) (uint64, error) {
+	if err := checkNow("Count", now); err != nil {
+		return 0, err
+	}
+	return db.count(condition, seconds(now))
+}
+
+func (db *DB) count(condition Condition, now float64) (count uint64, err error) {
+	err = db.call("Count", func(c *capi.DB) (given capi.Answer) {
+		count, given = c.Count(int32(condition), now)
+		return given
+	})
+	return count, err
+}
+
+// List returns up to max jobs in a condition, in the order of their ids' bytes, a page at a time: after is nil for the
+// first page, then points to the last id of the page before (the empty string is an id too). A page with fewer than max
+// jobs is the last one. max must be at least 1.
+func (db *DB) List(condition Condition, now time.Time, after *string, max int) ([]Job, error) {
+	if err := checkNow("List", now); err != nil {
+		return nil, err
+	}
+	return db.list(condition, seconds(now), after, max)
+}
+
+func (db *DB) list(condition Condition, now float64, after *string, max int) ([]Job, error) {
+	const op = "List"
+	if after != nil {
+		if err := checkTexts(op, "after", *after); err != nil {
+			return nil, err
+		}
+	}
+	var given []*capi.Job
+	err := db.call(op, func(c *capi.DB) (answer capi.Answer) {
+		given, answer = c.List(int32(condition), now, after, checkMax(max))
+		return answer
+	})
+	if err != nil {
+		return nil, err
+	}
+	jobs := make([]Job, len(given))
+	for index, job := range given {
+		jobs[index] = jobOf(job)
+	}
+	return jobs, nil
+}
+
 // ClaimMany claims one job for many owners at the same time. It returns a fence for the one that was granted and 0
 // for the others, in the owners' order. When none is granted, it is refused as Claim would be.
 func (db *DB) ClaimMany(id string, owners []string, now time.Time, ttl time.Duration) (fences []int64, err error) {
@@ -296,10 +508,8 @@ func (db *DB) claimMany(id string, owners []string, now, ttl float64) (fences []
 	if err := checkTexts(op, "id", id); err != nil {
 		return nil, err
 	}
-	for index, owner := range owners {
-		if err := checkTexts(op, fmt.Sprintf("owners[%d]", index), owner); err != nil {
-			return nil, err
-		}
+	if err := checkAll(op, "owners", owners); err != nil {
+		return nil, err
 	}
 	err = db.call(op, func(c *capi.DB) (given capi.Answer) {
 		fences, given = c.ClaimMany(id, owners, now, ttl)
@@ -325,11 +535,35 @@ func checkTexts(op string, namesAndTexts ...string) error {
 	return nil
 }
 
+func checkAll(op, name string, texts []string) error {
+	for index, text := range texts {
+		if err := checkTexts(op, fmt.Sprintf("%s[%d]", name, index), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func checkNow(op string, now time.Time) error {
 	if now.IsZero() {
 		return invalid(op, "now is the zero Time; give time.Now()")
 	}
 	return nil
+}
+
+func checkNotBefore(op string, notBefore time.Time) error {
+	if notBefore.IsZero() {
+		return invalid(op, "notBefore is the zero Time; give the time from which on the job can be claimed")
+	}
+	return nil
+}
+
+// checkMax makes a number below 0 what the library refuses.
+func checkMax(max int) uint64 {
+	if max < 0 {
+		return 0
+	}
+	return uint64(max)
 }
 
 // seconds are since 1970, to the nearest float64.

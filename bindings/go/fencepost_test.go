@@ -148,6 +148,143 @@ func TestEveryOperationPassesItsTimesOn(t *testing.T) {
 	}
 }
 
+func TestTheWorkersLoopPassesItsTimesOn(t *testing.T) {
+	db := open(t, nil)
+	job := func(id string) *Job {
+		t.Helper()
+		job, err := db.State(id)
+		must(t, err)
+		return job
+	}
+	must(t, db.EnqueueAt("late", t100.Add(time.Second)))
+	if late := job("late"); !late.Until.Equal(t100.Add(time.Second)) || late.Owner != nil {
+		t.Errorf("%+v", late)
+	}
+	wants(t, db.EnqueueAt("late", t100), ErrExists)
+	_, err := db.ClaimNext("w", t100, time.Second)
+	wants(t, err, ErrNotFound)
+	added, err := db.EnqueueMany([]string{"a", "late", "b", "c"})
+	must(t, err)
+	if fmt.Sprint(added) != "[true false true true]" {
+		t.Error(added)
+	}
+	_, err = db.EnqueueMany([]string{"a", "b"})
+	wants(t, err, ErrExists)
+	if added, err = db.EnqueueMany(nil); err != nil || len(added) != 0 {
+		t.Error(added, err)
+	}
+
+	grant, err := db.ClaimNext("w", t100, 1500*time.Millisecond)
+	must(t, err)
+	if (grant != Grant{"a", 1}) || !job("a").Until.Equal(t100.Add(1500*time.Millisecond)) {
+		t.Error(grant, job("a"))
+	}
+	next, err := db.CompleteAndClaimNext("a", "w", 1, t100.Add(time.Second/2), Result("r"), 3*time.Second)
+	must(t, err)
+	if *next != (Grant{"b", 1}) || *job("a").Result != "r" || !job("b").Until.Equal(t100.Add(3500*time.Millisecond)) {
+		t.Error(next, job("a"), job("b"))
+	}
+	next, err = db.CompleteAndClaimNext("a", "w", 1, t100, nil, time.Second)
+	wants(t, err, ErrDone)
+	if next != nil {
+		t.Error(next)
+	}
+	must(t, db.ReleaseAt("b", "w", 1, t100.Add(time.Minute)))
+	if b := job("b"); b.Owner != nil || !b.Until.Equal(t100.Add(time.Minute)) {
+		t.Errorf("%+v", b)
+	}
+	grants, err := db.ClaimBatch("w", t100.Add(time.Second), time.Second, 10)
+	must(t, err)
+	if fmt.Sprint(grants) != "[{late 1} {c 1}]" {
+		t.Error(grants)
+	}
+	next, err = db.CompleteAndClaimNext("c", "w", 1, t100.Add(time.Second), nil, time.Second)
+	if next != nil || err != nil {
+		t.Error(next, err)
+	}
+	_, err = db.ClaimBatch("w", t100, time.Second, 10)
+	wants(t, err, ErrNotFound)
+}
+
+func TestALookAtWhatIsThere(t *testing.T) {
+	db := open(t, nil)
+	_, err := db.EnqueueMany([]string{"", "held", "b", "done"})
+	must(t, err)
+	must(t, db.EnqueueAt("late", t100.Add(time.Hour)))
+	_, err = db.Claim("held", "w", t100, time.Minute)
+	must(t, err)
+	fence, err := db.Claim("done", "w", t100, time.Minute)
+	must(t, err)
+	must(t, db.Complete("done", "w", fence, t100, nil))
+	for condition, expected := range map[Condition]string{Claimable: "[ b]", Held: "[held]", Delayed: "[late]", Done: "[done]"} {
+		jobs, err := db.List(condition, t100, nil, 10)
+		must(t, err)
+		var ids []string
+		for _, job := range jobs {
+			ids = append(ids, job.ID)
+		}
+		if fmt.Sprint(ids) != expected {
+			t.Errorf("%v: %q", condition, ids)
+		}
+		count, err := db.Count(condition, t100)
+		must(t, err)
+		if count != uint64(len(jobs)) {
+			t.Errorf("%v: %d", condition, count)
+		}
+	}
+	// The empty string is an id, and no page begins anew behind it.
+	first, err := db.List(Claimable, t100, nil, 1)
+	must(t, err)
+	second, err := db.List(Claimable, t100, &first[0].ID, 1)
+	must(t, err)
+	last, err := db.List(Claimable, t100, &second[0].ID, 1)
+	must(t, err)
+	if first[0].ID != "" || second[0].ID != "b" || last == nil || len(last) != 0 {
+		t.Error(first, second, last)
+	}
+	if held, err := db.List(Held, t100, nil, 1); err != nil || *held[0].Owner != "w" || !held[0].Until.Equal(t100.Add(time.Minute)) {
+		t.Error(held, err)
+	}
+}
+
+func TestWhatIsNoPageConditionOrTimeIsRefused(t *testing.T) {
+	db := open(t, nil)
+	var zero time.Time
+	bad := "a\x00b"
+	_, batch := db.ClaimBatch("w", t100, time.Second, 0)
+	_, negative := db.ClaimBatch("w", t100, time.Second, -1)
+	_, page := db.List(Held, t100, nil, -1)
+	_, condition := db.List(0, t100, nil, 1)
+	_, count := db.Count(5, t100)
+	_, after := db.List(Held, t100, &bad, 1)
+	_, many := db.EnqueueMany([]string{"a", bad})
+	_, next := db.ClaimNext(bad, t100, time.Second)
+	_, ttl := db.ClaimNext("w", t100, 0)
+	_, now := db.ClaimNext("w", zero, time.Second)
+	_, batchNow := db.ClaimBatch("w", zero, time.Second, 1)
+	_, completeNow := db.CompleteAndClaimNext("a", "w", 1, zero, nil, time.Second)
+	_, complete := db.CompleteAndClaimNext("a", "w", 1, t100, &bad, time.Second)
+	_, countNow := db.Count(Held, zero)
+	_, listNow := db.List(Held, zero, nil, 1)
+	for place, err := range []error{
+		batch, negative, page, condition, count, after, many, next, ttl, now, batchNow, completeNow, complete, countNow,
+		listNow, db.EnqueueAt("a", zero), db.ReleaseAt("a", "w", 1, zero), db.EnqueueAt(bad, t100),
+		db.ReleaseAt("a", bad, 1, t100),
+	} {
+		if !errors.Is(err, ErrInvalidArgument) {
+			t.Errorf("%d: %v", place, err)
+		}
+	}
+}
+
+func TestNoDBIsLikeAClosedOne(t *testing.T) {
+	var db *DB
+	must(t, db.Close())
+	if err := db.Enqueue("a"); err != ErrClosed {
+		t.Error(err)
+	}
+}
+
 func TestALeaseTooShortForItsDateIsNoLease(t *testing.T) {
 	db := open(t, nil)
 	must(t, db.Enqueue("a"))

@@ -30,6 +30,11 @@ const (
 	OpenKeepJournalMode        = C.FENCEPOST_OPEN_KEEP_JOURNAL_MODE
 	OpenAllowNetworkFilesystem = C.FENCEPOST_OPEN_ALLOW_NETWORK_FILESYSTEM
 
+	ConditionClaimable = C.FENCEPOST_CONDITION_CLAIMABLE
+	ConditionHeld      = C.FENCEPOST_CONDITION_HELD
+	ConditionDelayed   = C.FENCEPOST_CONDITION_DELAYED
+	ConditionDone      = C.FENCEPOST_CONDITION_DONE
+
 	OK              = C.FENCEPOST_OK
 	Exists          = C.FENCEPOST_EXISTS
 	NotFound        = C.FENCEPOST_NOT_FOUND
@@ -72,6 +77,12 @@ type Job struct {
 	Done   bool
 }
 
+// Grant is a copy of a fencepost_grant.
+type Grant struct {
+	ID    string
+	Fence int64
+}
+
 // Answer is a status with what fencepost_error says of it.
 type Answer struct {
 	Status     int32
@@ -92,6 +103,26 @@ func answer(status C.fencepost_status, detail *C.fencepost_error) Answer {
 func cString(text string) *C.char { return C.CString(text) }
 
 func free(text *C.char) { C.free(unsafe.Pointer(text)) }
+
+// cStrings copies strings into an array of C's, as Go's memory may not hold pointers that C reads through. The caller
+// frees it.
+func cStrings(texts []string) **C.char {
+	if len(texts) == 0 {
+		return nil
+	}
+	array := (**C.char)(C.calloc(C.size_t(len(texts)), C.size_t(unsafe.Sizeof((*C.char)(nil)))))
+	for index, text := range texts {
+		unsafe.Slice(array, len(texts))[index] = cString(text)
+	}
+	return array
+}
+
+func freeAll(array **C.char, count int) {
+	for _, text := range unsafe.Slice(array, count) {
+		free(text)
+	}
+	C.free(unsafe.Pointer(array))
+}
 
 // Version is the loaded library's.
 func Version() string { return C.GoString(C.fencepost_version()) }
@@ -152,6 +183,10 @@ func (db *DB) State(id string) (*Job, Answer) {
 		return nil, given
 	}
 	defer C.fencepost_job_free(job)
+	return copied(job), given
+}
+
+func copied(job *C.fencepost_job) *Job {
 	return &Job{
 		ID:     C.GoString(job.id),
 		Owner:  optional(job.owner),
@@ -159,7 +194,7 @@ func (db *DB) State(id string) (*Job, Answer) {
 		Fence:  int64(job.fence),
 		Result: optional(job.result),
 		Done:   bool(job.done),
-	}, given
+	}
 }
 
 func optional(text *C.char) *string {
@@ -168,6 +203,123 @@ func optional(text *C.char) *string {
 	}
 	copied := C.GoString(text)
 	return &copied
+}
+
+// EnqueueAt is fencepost_enqueue_at.
+func (db *DB) EnqueueAt(id string, notBefore float64) Answer {
+	cID := cString(id)
+	defer free(cID)
+	var detail C.fencepost_error
+	return answer(C.fencepost_enqueue_at(db.handle, cID, C.double(notBefore), &detail), &detail)
+}
+
+// EnqueueMany is fencepost_enqueue_many.
+func (db *DB) EnqueueMany(ids []string) ([]bool, Answer) {
+	cIDs := cStrings(ids)
+	defer freeAll(cIDs, len(ids))
+	added := make([]bool, len(ids))
+	var cAdded *C.bool
+	if len(ids) > 0 {
+		cAdded = (*C.bool)(unsafe.Pointer(&added[0]))
+	}
+	var detail C.fencepost_error
+	status := C.fencepost_enqueue_many(db.handle, cIDs, C.size_t(len(ids)), cAdded, &detail)
+	runtime.KeepAlive(added)
+	return added, answer(status, &detail)
+}
+
+// ReleaseAt is fencepost_release_at.
+func (db *DB) ReleaseAt(id, owner string, fence int64, notBefore float64) Answer {
+	cID, cOwner := cString(id), cString(owner)
+	defer free(cID)
+	defer free(cOwner)
+	var detail C.fencepost_error
+	return answer(C.fencepost_release_at(db.handle, cID, cOwner, C.int64_t(fence), C.double(notBefore), &detail), &detail)
+}
+
+// ClaimNext is fencepost_claim_next; the grant is nil unless the status is OK.
+func (db *DB) ClaimNext(owner string, now, ttl float64) (*Grant, Answer) {
+	cOwner := cString(owner)
+	defer free(cOwner)
+	var detail C.fencepost_error
+	var grant *C.fencepost_grant
+	given := answer(C.fencepost_claim_next(db.handle, cOwner, C.double(now), C.double(ttl), &grant, &detail), &detail)
+	return taken(grant), given
+}
+
+// taken copies a grant and frees the library's.
+func taken(grant *C.fencepost_grant) *Grant {
+	if grant == nil {
+		return nil
+	}
+	defer C.fencepost_grant_free(grant)
+	return &Grant{C.GoString(grant.id), int64(grant.fence)}
+}
+
+// ClaimBatch is fencepost_claim_batch.
+func (db *DB) ClaimBatch(owner string, now, ttl float64, max uint64) ([]Grant, Answer) {
+	cOwner := cString(owner)
+	defer free(cOwner)
+	var detail C.fencepost_error
+	var grants *C.fencepost_grants
+	given := answer(
+		C.fencepost_claim_batch(db.handle, cOwner, C.double(now), C.double(ttl), C.size_t(max), &grants, &detail), &detail)
+	if given.Status != OK {
+		return nil, given
+	}
+	defer C.fencepost_grants_free(grants)
+	copies := make([]Grant, 0, grants.count)
+	for _, grant := range unsafe.Slice(grants.grants, grants.count) {
+		copies = append(copies, Grant{C.GoString(grant.id), int64(grant.fence)})
+	}
+	return copies, given
+}
+
+// CompleteAndClaimNext is fencepost_complete_and_claim_next; a nil result is NULL, and a nil grant none.
+func (db *DB) CompleteAndClaimNext(id, owner string, fence int64, now float64, result *string, ttl float64) (*Grant, Answer) {
+	cID, cOwner := cString(id), cString(owner)
+	defer free(cID)
+	defer free(cOwner)
+	var cResult *C.char
+	if result != nil {
+		cResult = cString(*result)
+		defer free(cResult)
+	}
+	var detail C.fencepost_error
+	var next *C.fencepost_grant
+	given := answer(C.fencepost_complete_and_claim_next(
+		db.handle, cID, cOwner, C.int64_t(fence), C.double(now), cResult, C.double(ttl), &next, &detail), &detail)
+	return taken(next), given
+}
+
+// Count is fencepost_count.
+func (db *DB) Count(condition int32, now float64) (uint64, Answer) {
+	var detail C.fencepost_error
+	var count C.uint64_t
+	given := answer(C.fencepost_count(db.handle, C.int32_t(condition), C.double(now), &count, &detail), &detail)
+	return uint64(count), given
+}
+
+// List is fencepost_list; a nil after is NULL.
+func (db *DB) List(condition int32, now float64, after *string, max uint64) ([]*Job, Answer) {
+	var cAfter *C.char
+	if after != nil {
+		cAfter = cString(*after)
+		defer free(cAfter)
+	}
+	var detail C.fencepost_error
+	var jobs *C.fencepost_jobs
+	given := answer(
+		C.fencepost_list(db.handle, C.int32_t(condition), C.double(now), cAfter, C.size_t(max), &jobs, &detail), &detail)
+	if given.Status != OK {
+		return nil, given
+	}
+	defer C.fencepost_jobs_free(jobs)
+	copies := make([]*Job, 0, jobs.count)
+	for _, job := range unsafe.Slice(jobs.jobs, jobs.count) {
+		copies = append(copies, copied(job))
+	}
+	return copies, given
 }
 
 // Claim is fencepost_claim.
@@ -218,17 +370,10 @@ func (db *DB) ClaimMany(id string, owners []string, now, ttl float64) ([]int64, 
 	cID := cString(id)
 	defer free(cID)
 	fences := make([]int64, len(owners))
-	var cOwners **C.char
+	cOwners := cStrings(owners)
+	defer freeAll(cOwners, len(owners))
 	var cFences *C.int64_t
 	if len(owners) > 0 {
-		// An array of C's: Go's memory may not hold pointers that C reads through.
-		cOwners = (**C.char)(C.calloc(C.size_t(len(owners)), C.size_t(unsafe.Sizeof(cID))))
-		defer C.free(unsafe.Pointer(cOwners))
-		copies := unsafe.Slice(cOwners, len(owners))
-		for index, owner := range owners {
-			copies[index] = cString(owner)
-			defer free(copies[index])
-		}
 		cFences = (*C.int64_t)(unsafe.Pointer(&fences[0]))
 	}
 	var detail C.fencepost_error
