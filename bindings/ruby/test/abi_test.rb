@@ -4,8 +4,11 @@ require_relative "helper"
 
 # The ffi declarations against the header.
 class ABITest < FencepostTest
-  STRUCTS = { "fencepost_options" => :Options, "fencepost_error" => :Detail, "fencepost_job" => :Row }.freeze
+  STRUCTS = { "fencepost_options" => :Options, "fencepost_error" => :Detail, "fencepost_job" => :Row,
+              "fencepost_jobs" => :Rows, "fencepost_grant" => :Granted,
+              "fencepost_grants" => :AllGranted }.freeze
   TYPES = { "double" => :double, "int64_t" => :int64, "int32_t" => :int32, "size_t" => :size_t,
+            "uint64_t" => :uint64, "bool" => :bool,
             "fencepost_status" => :int32, "void" => :void, "const char *" => :string }.freeze
   EXCEPTIONS = {
     "EXISTS" => "Exists", "NOT_FOUND" => "NotFound", "HELD" => "Held", "DONE" => "Done", "STALE" => "Stale",
@@ -73,6 +76,8 @@ class ABITest < FencepostTest
     assert_equal names.sort, header.scan(/#define FENCEPOST_(OPEN_\w+)/).flatten.sort
     assert_equal names.map { |name| native.const_get(name).to_s },
                  from_c(names.map { |name| "printf(\"%d\\n\", FENCEPOST_#{name});" })
+    conditions = header.scan(/#define FENCEPOST_CONDITION_(\w+) (\d+)/)
+    assert_equal native::CONDITIONS, conditions.to_h { |name, number| [name.downcase.to_sym, number.to_i] }
     durability = header.scan(/#define FENCEPOST_DURABILITY_(\w+) (\d+)/)
     assert_equal native::DURABILITY, durability.to_h { |name, number| [name.downcase.to_sym, number.to_i] }
   end
@@ -81,7 +86,7 @@ class ABITest < FencepostTest
     prototypes = header.scan(/^([\w *]+?)\b(fencepost_\w+)\(([^)]*)\);/m)
     declared = { fencepost_version: [[], :string] }.merge(native::BLOCKING, native::IMMEDIATE)
     expected = prototypes.to_h { |answer, name, arguments| [name.to_sym, signature(answer, arguments)] }
-    assert_equal 14, expected.size
+    assert_equal 25, expected.size
     assert_equal expected, declared
   end
 

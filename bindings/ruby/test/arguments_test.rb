@@ -18,6 +18,19 @@ class ArgumentsTest < FencepostTest
     "complete result" => ->(db, text) { db.complete("a", **LEASE, now: 105, result: text) },
     "release id" => ->(db, text) { db.release(text, **LEASE) },
     "release owner" => ->(db, text) { db.release("a", owner: text, fence: 1) },
+    "enqueue_at id" => ->(db, text) { db.enqueue_at(text, not_before: 1) },
+    "enqueue_many id" => ->(db, text) { db.enqueue_many(["b", text]) },
+    "release_at id" => ->(db, text) { db.release_at(text, **LEASE, not_before: 1) },
+    "release_at owner" => ->(db, text) { db.release_at("a", owner: text, fence: 1, not_before: 1) },
+    "claim_next owner" => ->(db, text) { db.claim_next(owner: text, now: 200, ttl: 1) },
+    "claim_batch owner" => ->(db, text) { db.claim_batch(owner: text, now: 200, ttl: 1, max: 1) },
+    "complete_and_claim_next id" => lambda { |db, text|
+                                      db.complete_and_claim_next(text, **LEASE, now: 105, ttl: 1)
+                                    },
+    "complete_and_claim_next owner" =>
+      ->(db, text) { db.complete_and_claim_next("a", owner: text, fence: 1, now: 105, ttl: 1) },
+    "complete_and_claim_next result" =>
+      ->(db, text) { db.complete_and_claim_next("a", **LEASE, now: 105, ttl: 1, result: text) },
     "claim_many id" => ->(db, text) { db.claim_many(text, owners: ["w"], now: 105, ttl: 10) },
     "claim_many owner" => ->(db, text) { db.claim_many("a", owners: ["w", text], now: 105, ttl: 10) }
   }.freeze
@@ -27,13 +40,30 @@ class ArgumentsTest < FencepostTest
     "renew now" => ->(db, number) { db.renew("a", **LEASE, now: number, ttl: 10) },
     "renew ttl" => ->(db, number) { db.renew("a", **LEASE, now: 105, ttl: number) },
     "complete now" => ->(db, number) { db.complete("a", **LEASE, now: number) },
+    "enqueue_at not_before" => ->(db, number) { db.enqueue_at("b", not_before: number) },
+    "release_at not_before" => ->(db, number) { db.release_at("a", **LEASE, not_before: number) },
+    "claim_next now" => ->(db, number) { db.claim_next(owner: "w", now: number, ttl: 10) },
+    "claim_next ttl" => ->(db, number) { db.claim_next(owner: "w", now: 200, ttl: number) },
+    "claim_batch now" => ->(db, number) { db.claim_batch(owner: "w", now: number, ttl: 10, max: 1) },
+    "claim_batch ttl" => ->(db, number) { db.claim_batch(owner: "w", now: 200, ttl: number, max: 1) },
+    "complete_and_claim_next now" => lambda { |db, number|
+                                       db.complete_and_claim_next("a", **LEASE, now: number, ttl: 1)
+                                     },
+    "complete_and_claim_next ttl" => lambda { |db, number|
+                                       db.complete_and_claim_next("a", **LEASE, now: 105, ttl: number)
+                                     },
+    "count now" => ->(db, number) { db.count(:held, now: number) },
+    "list now" => ->(db, number) { db.list(:held, now: number, max: 1) },
     "claim_many now" => ->(db, number) { db.claim_many("a", owners: ["w"], now: number, ttl: 10) },
     "claim_many ttl" => ->(db, number) { db.claim_many("a", owners: ["w"], now: 105, ttl: number) }
   }.freeze
   FENCES = {
     "renew" => ->(db, fence) { db.renew("a", owner: "w", fence: fence, now: 105, ttl: 10) },
     "complete" => ->(db, fence) { db.complete("a", owner: "w", fence: fence, now: 105) },
-    "release" => ->(db, fence) { db.release("a", owner: "w", fence: fence) }
+    "release" => ->(db, fence) { db.release("a", owner: "w", fence: fence) },
+    "release_at" => ->(db, fence) { db.release_at("a", owner: "w", fence: fence, not_before: 1) },
+    "complete_and_claim_next" =>
+      ->(db, fence) { db.complete_and_claim_next("a", owner: "w", fence: fence, now: 105, ttl: 1) }
   }.freeze
 
   def setup
@@ -55,7 +85,7 @@ class ArgumentsTest < FencepostTest
   end
 
   def test_what_is_no_string_is_a_type_error
-    assert_refused(TEXTS.reject { |name,| name == "complete result" }, TypeError, nil)
+    assert_refused(TEXTS.reject { |name,| name.end_with?("result") }, TypeError, nil)
     assert_refused(TEXTS, TypeError, :a, 1, ["a"], Object.new) do |name, error|
       assert_includes error.message, name.split.last
     end
@@ -177,5 +207,20 @@ class ArgumentsTest < FencepostTest
     unlock(holder)
     assert_equal true, finish(call)
     assert_equal before, @db.state(before).id
+  end
+
+  def test_a_condition_is_one_of_four_and_a_page_has_room
+    ["held", nil, :running, 2].each do |condition|
+      assert_raises(ArgumentError) { @db.count(condition, now: 1) }
+      assert_raises(ArgumentError) { @db.list(condition, now: 1, max: 1) }
+    end
+    [0, -1, 2**63].each do |max|
+      assert_raises(RangeError) { @db.list(:held, now: 1, max: max) }
+      assert_raises(RangeError) { @db.claim_batch(owner: "w", now: 200, ttl: 1, max: max) }
+    end
+    [nil, 1.5, "1"].each { |max| assert_raises(TypeError) { @db.list(:held, now: 1, max: max) } }
+    assert_raises(TypeError) { @db.list(:held, now: 1, max: 1, after: 1) }
+    assert_raises(TypeError) { @db.enqueue_many("a") }
+    assert_equal "1", sqlite("SELECT fence FROM jobs").strip
   end
 end

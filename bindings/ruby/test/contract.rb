@@ -141,6 +141,36 @@ module Contract
       status { |db| db.release!(id, owner: owner, fence: fence) }
     end
 
+    def do_enqueue_at(id, not_before) = status { |db| db.enqueue_at!(id, not_before: not_before) }
+
+    def do_enqueue_many(ids) = status { |db| db.enqueue_many!(ids) }
+
+    def do_release_at(id, owner, fence, not_before)
+      status { |db| db.release_at!(id, owner: owner, fence: fence, not_before: not_before) }
+    end
+
+    def do_claim_next(owner, now, ttl)
+      status { |db| db.claim_next!(owner: owner, now: now, ttl: ttl).to_a }
+    end
+
+    def do_claim_batch(owner, now, ttl, max)
+      status { |db| db.claim_batch!(owner: owner, now: now, ttl: ttl, max: max).flat_map(&:to_a) }
+    end
+
+    def do_complete_and_claim_next(id, owner, fence, now, result, ttl)
+      status do |db|
+        lease = { owner: owner, fence: fence, now: now }
+        next_job = db.complete_and_claim_next!(id, **lease, result: result, ttl: ttl)
+        next_job ? next_job.to_a : ["none"]
+      end
+    end
+
+    def do_count(condition, now) = status { |db| [db.count(condition.text.to_sym, now: now)] }
+
+    def do_list(condition, now, after, max)
+      status { |db| db.list(condition.text.to_sym, now: now, after: after, max: max).map(&:id) }
+    end
+
     def do_claim_many(id, owners, now, ttl)
       status do |db|
         fences = db.claim_many!(id, owners: owners, now: now, ttl: ttl)

@@ -160,4 +160,75 @@ class DBTest < FencepostTest
     before = Time.now.to_f
     assert_includes (before - 1)..(before + PATIENCE), Fencepost.now
   end
+
+  def test_a_workers_loop
+    @db.enqueue_many(%w[b c])
+    worked = []
+    job = @db.claim_next(owner: "w", now: 100, ttl: 10)
+    while job
+      worked << job.id
+      job = @db.complete_and_claim_next(job.id, owner: "w", fence: job.fence, now: 101, ttl: 10, result: "r")
+    end
+    assert_equal %w[a b c], worked
+    assert_nil job
+    assert_equal [3, "r"], [@db.count(:done, now: 101), @db.state("c").result]
+  end
+
+  def test_claim_next_answers_a_frozen_grant_or_nil
+    grant = @db.claim_next(owner: "w", now: 100, ttl: 10)
+    assert_equal Fencepost::Grant.new(id: "a", fence: 1), grant
+    assert(grant.frozen? && grant.id.frozen?)
+    assert_nil @db.claim_next(owner: "w", now: 100, ttl: 10)
+    assert_raises(Fencepost::NotFound) { @db.claim_next!(owner: "w", now: 100, ttl: 10) }
+    assert_equal 2, @db.claim_next!(owner: "w", now: Time.at(110), ttl: 10).fence
+    assert_equal 120.0, @db.state("a").until
+  end
+
+  def test_claim_batch_answers_grants
+    @db.enqueue_many(%w[b c])
+    grants = @db.claim_batch(owner: "w", now: 100, ttl: 10, max: 2)
+    assert_equal [["a", 1], ["b", 1]], grants.map(&:to_a)
+    assert_equal 1, @db.claim_batch!(owner: "w", now: 100, ttl: 10, max: 2).size
+    assert_equal [], @db.claim_batch(owner: "w", now: 100, ttl: 10, max: 2)
+    assert_raises(Fencepost::NotFound) { @db.claim_batch!(owner: "w", now: 100, ttl: 10, max: 2) }
+  end
+
+  def test_complete_and_claim_next_tells_refused_from_nothing_to_do
+    lease = { owner: "w", fence: @db.claim("a", owner: "w", now: 100, ttl: 10) }
+    @db.enqueue("b")
+    assert_equal false, @db.complete_and_claim_next("a", **lease, now: 110, ttl: 10)
+    assert_raises(Fencepost::Expired) { @db.complete_and_claim_next!("a", **lease, now: 110, ttl: 10) }
+    assert_equal ["b", 1], @db.complete_and_claim_next("a", **lease, now: 105, ttl: 10).to_a
+    assert_nil @db.complete_and_claim_next!("b", **lease, now: 105, ttl: 10)
+    assert_predicate @db.state("b"), :done?
+  end
+
+  def test_enqueue_many_answers_what_is_new
+    assert_equal [true, false, true], @db.enqueue_many(%w[b a c])
+    assert_equal [false, false], @db.enqueue_many(%w[b a])
+    assert_raises(Fencepost::Exists) { @db.enqueue_many!(%w[b a]) }
+    assert_equal [[], []], [@db.enqueue_many([]), @db.enqueue_many!([])]
+  end
+
+  def test_later
+    assert_equal true, @db.enqueue_at("b", not_before: Time.at(150))
+    assert_equal false, @db.enqueue_at("b", not_before: 1)
+    assert_raises(Fencepost::Exists) { @db.enqueue_at!("b", not_before: 1) }
+    assert_equal 150.0, @db.state("b").until
+    fence = @db.claim("a", owner: "w", now: 100, ttl: 10)
+    assert_equal true, @db.release_at("a", owner: "w", fence: fence, not_before: 200)
+    assert_equal false, @db.release_at("a", owner: "w", fence: fence, not_before: 200)
+    assert_raises(Fencepost::Stale) { @db.release_at!("a", owner: "w", fence: fence, not_before: 200) }
+    assert_equal [nil, 200.0], [@db.state("a").owner, @db.state("a").until]
+    assert_equal %w[a b], @db.list(:delayed, now: 100, max: 9).map(&:id)
+  end
+
+  def test_list_answers_pages_of_jobs
+    @db.enqueue_many(["", "b"])
+    pages = [nil, "", "a", "b"].map { |after| @db.list(:claimable, now: 1, max: 1, after: after).map(&:id) }
+    assert_equal [[""], ["a"], ["b"], []], pages
+    @db.claim("a", owner: "w", now: 100, ttl: 10)
+    assert_equal [@db.state("a")], @db.list(:held, now: Time.at(100), max: 9)
+    assert_equal [2, 1, 0], %i[claimable held done].map { |condition| @db.count(condition, now: 100) }
+  end
 end

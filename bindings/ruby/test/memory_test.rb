@@ -42,7 +42,8 @@ class MemoryTest < FencepostTest
     finish(compactor)
   end
 
-  ANSWERS = [true, [nil, nil], [1], true, true, 2, true, "결과", [nil], Fencepost::Done, ArgumentError].freeze
+  ANSWERS = [true, [nil, nil], [1], true, true, 2, true, "결과", [nil], Fencepost::Done, ArgumentError,
+             [true, true, true], true, ["b", 1], [["c", 1]], ["d", 1], 2, true, %w[d e]].freeze
 
   def every_call
     Fencepost.open(path) do |db|
@@ -53,8 +54,17 @@ class MemoryTest < FencepostTest
        db.release("a", **lease), db.claim("a", owner: "w", now: 102, ttl: 10),
        db.complete("a", owner: "w", fence: 2, now: 103, result: "결과"), db.state("a").result,
        db.claim_many("a", owners: %w[u], now: 120, ttl: 1),
-       raised { db.renew!("a", **lease, now: 1, ttl: 1) }, raised { db.enqueue("b\0") }]
+       raised { db.renew!("a", **lease, now: 1, ttl: 1) }, raised { db.enqueue("b\0") },
+       *the_loop(db)]
     end
+  end
+
+  def the_loop(db)
+    [db.enqueue_many(%w[b c d]), db.enqueue_at("e", not_before: 300),
+     db.claim_next(owner: "w", now: 200, ttl: 9).to_a,
+     db.claim_batch(owner: "w", now: 200, ttl: 9, max: 1).map(&:to_a),
+     db.complete_and_claim_next("b", owner: "w", fence: 1, now: 201, ttl: 9).to_a, db.count(:done, now: 201),
+     db.release_at("d", owner: "w", fence: 1, not_before: 400), db.list(:delayed, now: 201, max: 9).map(&:id)]
   end
 
   def raised

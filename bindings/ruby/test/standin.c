@@ -95,3 +95,69 @@ fencepost_status fencepost_claim_many(fencepost_db *db, const char *id, const ch
     fences[0] = 1;
     return wait_for_another_thread(FENCEPOST_OK);
 }
+
+void fencepost_jobs_free(fencepost_jobs *jobs) { (void)jobs; }
+void fencepost_grant_free(fencepost_grant *grant) { (void)grant; }
+void fencepost_grants_free(fencepost_grants *grants) { (void)grants; }
+
+fencepost_status fencepost_enqueue_at(fencepost_db *db, const char *id, double not_before, fencepost_error *error)
+{
+    (void)db, (void)id, (void)not_before, (void)error;
+    return wait_for_another_thread(FENCEPOST_OK);
+}
+
+fencepost_status fencepost_enqueue_many(fencepost_db *db, const char *const *ids, size_t count, bool *added,
+                                        fencepost_error *error)
+{
+    (void)db, (void)ids, (void)count, (void)added, (void)error;
+    return wait_for_another_thread(FENCEPOST_OK);
+}
+
+fencepost_status fencepost_release_at(fencepost_db *db, const char *id, const char *owner, int64_t fence,
+                                      double not_before, fencepost_error *error)
+{
+    (void)db, (void)id, (void)owner, (void)fence, (void)not_before, (void)error;
+    return wait_for_another_thread(FENCEPOST_OK);
+}
+
+fencepost_status fencepost_claim_next(fencepost_db *db, const char *owner, double now, double ttl,
+                                      fencepost_grant **grant, fencepost_error *error)
+{
+    (void)db, (void)owner, (void)now, (void)ttl, (void)error;
+    *grant = NULL;
+    return wait_for_another_thread(FENCEPOST_NOT_FOUND);
+}
+
+fencepost_status fencepost_claim_batch(fencepost_db *db, const char *owner, double now, double ttl, size_t max,
+                                       fencepost_grants **grants, fencepost_error *error)
+{
+    (void)db, (void)owner, (void)now, (void)ttl, (void)max, (void)error;
+    *grants = NULL;
+    return wait_for_another_thread(FENCEPOST_NOT_FOUND);
+}
+
+fencepost_status fencepost_complete_and_claim_next(fencepost_db *db, const char *id, const char *owner, int64_t fence,
+                                                   double now, const char *result, double ttl,
+                                                   fencepost_grant **next, fencepost_error *error)
+{
+    (void)db, (void)id, (void)owner, (void)fence, (void)now, (void)result, (void)ttl, (void)error;
+    *next = NULL;
+    return wait_for_another_thread(FENCEPOST_OK);
+}
+
+fencepost_status fencepost_count(fencepost_db *db, int32_t condition, double now, uint64_t *count,
+                                 fencepost_error *error)
+{
+    (void)db, (void)condition, (void)now, (void)error;
+    *count = 0;
+    return wait_for_another_thread(FENCEPOST_OK);
+}
+
+fencepost_status fencepost_list(fencepost_db *db, int32_t condition, double now, const char *after, size_t max,
+                                fencepost_jobs **jobs, fencepost_error *error)
+{
+    static fencepost_jobs none;
+    (void)db, (void)condition, (void)now, (void)after, (void)max, (void)error;
+    *jobs = &none;
+    return wait_for_another_thread(FENCEPOST_OK);
+}

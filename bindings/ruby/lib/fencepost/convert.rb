@@ -49,6 +49,20 @@ module Fencepost
       value
     end
 
+    def condition(value)
+      Native::CONDITIONS.fetch(value) do
+        raise ArgumentError,
+              "condition must be one of #{Native::CONDITIONS.keys.inspect}, not #{value.inspect}"
+      end
+    end
+
+    def max(value)
+      raise TypeError, "max must be an Integer, not #{value.class}" unless value.is_a?(Integer)
+      raise RangeError, "max must be 1 to #{INT64.max}, not #{value}" unless (1..INT64.max).cover?(value)
+
+      value
+    end
+
     # In the options 0 is the default and a negative number is no wait at all.
     def busy_timeout_ms(value)
       return 0 if value.nil?

@@ -110,6 +110,37 @@ module Fencepost
     # @raise (see #enqueue)
     def enqueue!(id) = insist(ask_enqueue(id))
 
+    # Adds a job as {#enqueue} does, not to be claimed before a time.
+    #
+    # @param id [String]
+    # @param not_before [Numeric, Time] when it can be claimed
+    # @return [Boolean] false when there is a job of this id, which is left as it is
+    # @raise [TypeError, ArgumentError, Closed, Failure]
+    def enqueue_at(id, not_before:) = otherwise(false, ask_enqueue_at(id, not_before))
+
+    # As {#enqueue_at}.
+    #
+    # @param (see #enqueue_at)
+    # @return [true]
+    # @raise [Exists]
+    # @raise (see #enqueue_at)
+    def enqueue_at!(id, not_before:) = insist(ask_enqueue_at(id, not_before))
+
+    # Adds many jobs at once: all that are missing, or none in case of an exception.
+    #
+    # @param ids [Array<String>]
+    # @return [Array<Boolean>] in the ids' order, whether each was added
+    # @raise (see #enqueue)
+    def enqueue_many(ids) = otherwise(nil, ask_enqueue_many(ids)) || Array.new(ids.to_ary.size, false)
+
+    # As {#enqueue_many}.
+    #
+    # @param (see #enqueue_many)
+    # @return [Array<Boolean>] with a true in it, or empty when there are no ids
+    # @raise [Exists] when all exist
+    # @raise (see #enqueue_many)
+    def enqueue_many!(ids) = insist(ask_enqueue_many(ids))
+
     # Reads a job as it is stored now, never from a cache.
     #
     # @param id [String]
@@ -204,6 +235,119 @@ module Fencepost
     # @raise (see #release)
     def release!(id, owner:, fence:) = insist(ask_release(id, owner, fence))
 
+    # Gives the job back as {#release} does, not to be claimed before a time: to try again later.
+    #
+    # @param id [String]
+    # @param owner [String]
+    # @param fence [Integer] the one that the claim gave
+    # @param not_before [Numeric, Time] when it can be claimed again
+    # @return [Boolean] false when it was refused
+    # @raise [TypeError, ArgumentError, RangeError, Closed, Failure]
+    def release_at(id, owner:, fence:, not_before:)
+      otherwise(false, ask_release_at(id, owner, fence, not_before))
+    end
+
+    # As {#release_at}.
+    #
+    # @param (see #release_at)
+    # @return [true]
+    # @raise [NotFound, Done, Stale]
+    # @raise (see #release_at)
+    def release_at!(id, owner:, fence:, not_before:) = insist(ask_release_at(id, owner, fence, not_before))
+
+    # Takes the claimable job that comes next: leases that ran out and delays that are over first, those first
+    # that are over the longest; then the jobs that wait, in the order in which they were added or released.
+    #
+    # @param owner [String]
+    # @param now [Numeric, Time]
+    # @param ttl [Numeric] seconds
+    # @return [Grant, nil] nil when nothing is claimable
+    # @raise [TypeError, ArgumentError, Closed, Failure]
+    def claim_next(owner:, now:, ttl:) = otherwise(nil, ask_claim_next(owner, now, ttl))
+
+    # As {#claim_next}.
+    #
+    # @param (see #claim_next)
+    # @return [Grant]
+    # @raise [NotFound] when nothing is claimable
+    # @raise (see #claim_next)
+    def claim_next!(owner:, now:, ttl:) = insist(ask_claim_next(owner, now, ttl))
+
+    # Takes up to `max` claimable jobs at once, those that come next; see {#claim_next}.
+    #
+    # @param owner [String]
+    # @param now [Numeric, Time]
+    # @param ttl [Numeric] seconds
+    # @param max [Integer] at least 1
+    # @return [Array<Grant>] empty when nothing is claimable
+    # @raise [TypeError, ArgumentError, RangeError, Closed, Failure]
+    def claim_batch(owner:, now:, ttl:, max:) = otherwise([], ask_claim_batch(owner, now, ttl, max))
+
+    # As {#claim_batch}.
+    #
+    # @param (see #claim_batch)
+    # @return [Array<Grant>] with at least one
+    # @raise [NotFound] when nothing is claimable
+    # @raise (see #claim_batch)
+    def claim_batch!(owner:, now:, ttl:, max:) = insist(ask_claim_batch(owner, now, ttl, max))
+
+    # Completes a job as {#complete} does and takes the next one as {#claim_next} does, with one sync to the
+    # disk instead of two.
+    #
+    # @param id [String]
+    # @param owner [String]
+    # @param fence [Integer] the one that the claim gave
+    # @param now [Numeric, Time]
+    # @param ttl [Numeric] seconds, of the lease on the next job
+    # @param result [String, nil]
+    # @return [Grant, nil, false] nil when the job is complete and nothing is claimable; false when it was
+    #   refused: nothing was stored or claimed
+    # @raise [TypeError, ArgumentError, RangeError, Closed, Failure]
+    def complete_and_claim_next(id, owner:, fence:, now:, ttl:, result: nil)
+      otherwise(false, ask_complete_and_claim_next(id, owner, fence, now, result, ttl))
+    end
+
+    # As {#complete_and_claim_next}.
+    #
+    # @param (see #complete_and_claim_next)
+    # @return [Grant, nil] nil when nothing is claimable
+    # @raise [NotFound, Done, Stale, Expired]
+    # @raise (see #complete_and_claim_next)
+    def complete_and_claim_next!(id, owner:, fence:, now:, ttl:, result: nil)
+      insist(ask_complete_and_claim_next(id, owner, fence, now, result, ttl))
+    end
+
+    # How many jobs are in a condition. Counting those that are done reads the whole table.
+    #
+    # @param condition [:claimable, :held, :delayed, :done] each job is in exactly one
+    # @param now [Numeric, Time]
+    # @return [Integer]
+    # @raise [TypeError, ArgumentError, Closed, Failure]
+    def count(condition, now:)
+      count = FFI::MemoryPointer.new(:uint64)
+      insist(call(:fencepost_count, Convert.condition(condition), Convert.time(now, "now"), count) do
+        count.read_uint64
+      end)
+    end
+
+    # The jobs that are in a condition, in the order of their ids' bytes, a page at a time.
+    #
+    # @param condition [:claimable, :held, :delayed, :done]
+    # @param now [Numeric, Time]
+    # @param max [Integer] at least 1
+    # @param after [String, nil] the last id of the page before; nil for the first page
+    # @return [Array<Job>] with fewer than max only on the last page
+    # @raise [TypeError, ArgumentError, RangeError, Closed, Failure]
+    def list(condition, now:, max:, after: nil)
+      after = Convert.text(after, "after") unless after.nil?
+      insist(taking(Native::Rows, :fencepost_jobs_free) do |slot, read|
+        call(:fencepost_list, Convert.condition(condition), Convert.time(now, "now"), after,
+             Convert.max(max), slot) do
+          read.call.to_a.map { |row| job(row) }
+        end
+      end)
+    end
+
     # Claims one job for many owners at the same time, a thread of the library's for each (up to 64 at once).
     #
     # @param id [String]
@@ -240,11 +384,30 @@ module Fencepost
 
     def ask_enqueue(id) = call(:fencepost_enqueue, Convert.text(id, "id"))
 
+    def ask_enqueue_at(id, not_before)
+      call(:fencepost_enqueue_at, Convert.text(id, "id"), Convert.time(not_before, "not_before"))
+    end
+
+    def ask_enqueue_many(ids)
+      array, strings = Convert.texts(ids, "ids")
+      added = FFI::MemoryPointer.new(:bool, [strings.size, 1].max)
+      call(:fencepost_enqueue_many, array, strings.size, added) do
+        added.read_array_of_uint8(strings.size).map(&:positive?)
+      end
+    end
+
     def ask_state(id)
+      taking(Native::Row, :fencepost_job_free) do |slot, read|
+        call(:fencepost_state, Convert.text(id, "id"), slot) { job(read.call) }
+      end
+    end
+
+    # Gives the block a place for the library's pointer, and how to read what is there; frees that afterwards.
+    def taking(struct, free)
       slot = FFI::MemoryPointer.new(:pointer)
-      call(:fencepost_state, Convert.text(id, "id"), slot) { job(Native::Row.new(slot.read_pointer)) }
+      yield slot, -> { struct.new(slot.read_pointer) unless slot.read_pointer.null? }
     ensure
-      Native.fencepost_job_free(slot.read_pointer) if slot
+      Native.public_send(free, slot.read_pointer) if slot
     end
 
     def ask_claim(id, owner, now, ttl)
@@ -267,6 +430,40 @@ module Fencepost
       call(:fencepost_release, *names(id, owner), Convert.fence(fence))
     end
 
+    def ask_release_at(id, owner, fence, not_before)
+      call(:fencepost_release_at, *names(id, owner), Convert.fence(fence),
+           Convert.time(not_before, "not_before"))
+    end
+
+    def ask_claim_next(owner, now, ttl)
+      taking(Native::Granted, :fencepost_grant_free) do |slot, read|
+        call(:fencepost_claim_next, Convert.text(owner, "owner"), Convert.time(now, "now"),
+             Convert.number(ttl, "ttl"), slot) { grant(read.call) }
+      end
+    end
+
+    def ask_claim_batch(owner, now, ttl, max)
+      taking(Native::AllGranted, :fencepost_grants_free) do |slot, read|
+        call(:fencepost_claim_batch, Convert.text(owner, "owner"), Convert.time(now, "now"),
+             Convert.number(ttl, "ttl"), Convert.max(max), slot) do
+          read.call.to_a.map do |given|
+            grant(given)
+          end
+        end
+      end
+    end
+
+    def ask_complete_and_claim_next(id, owner, fence, now, result, ttl)
+      taking(Native::Granted, :fencepost_grant_free) do |slot, read|
+        call(:fencepost_complete_and_claim_next, *names(id, owner), Convert.fence(fence),
+             Convert.time(now, "now"), result.nil? ? nil : Convert.text(result, "result"),
+             Convert.number(ttl, "ttl"), slot) do
+          given = read.call
+          given && grant(given)
+        end
+      end
+    end
+
     def ask_claim_many(id, owners, now, ttl)
       id = Convert.text(id, "id")
       array, strings = Convert.texts(owners, "owners")
@@ -283,6 +480,8 @@ module Fencepost
       Job.new(id: row.text(:id), owner: row.text(:owner), until: row[:until], fence: row[:fence],
               result: row.text(:result), done: row[:done])
     end
+
+    def grant(granted) = Grant.new(id: granted.text, fence: granted[:fence])
 
     def otherwise(default, answer) = answer.is_a?(Refused) ? default : answer
 

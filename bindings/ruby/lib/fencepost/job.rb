@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Fencepost
-  # One row of the table "jobs" as it was stored when {DB#state} read it. Frozen, and so are its strings,
-  # which are UTF-8.
+  # One row of the table "jobs" as it was stored when {DB#state} or {DB#list} read it. Frozen, and so are its
+  # strings, which are UTF-8.
   #
   # @!attribute [r] id
   #   @return [String]
@@ -25,5 +25,19 @@ module Fencepost
 
     # @return [Boolean] whether the job is complete, which is final
     def done? = done
+  end
+
+  # A job that was granted to its claimer. Frozen, and so is its id.
+  #
+  # @!attribute [r] id
+  #   @return [String]
+  # @!attribute [r] fence
+  #   @return [Integer] what renew, complete and release ask for
+  Grant = Struct.new(:id, :fence, keyword_init: true) do
+    # @!visibility private
+    def initialize(**)
+      super
+      freeze
+    end
   end
 end

@@ -33,6 +33,30 @@ module Fencepost
       end
     end
 
+    # Rows as the library gives them.
+    class Rows < FFI::Struct
+      layout :count, :size_t, :jobs, :pointer
+
+      def to_a = self[:jobs].read_array_of_pointer(self[:count]).map { |pointer| Row.new(pointer) }
+    end
+
+    # A job that was granted, as the library gives it.
+    class Granted < FFI::Struct
+      layout :id, :pointer, :fence, :int64
+
+      # @return [String]
+      def text = self[:id].read_string.force_encoding(Encoding::UTF_8).freeze
+    end
+
+    # Several of them.
+    class AllGranted < FFI::Struct
+      layout :count, :size_t, :grants, :pointer
+
+      def to_a = self[:grants].read_array_of_pointer(self[:count]).map { |pointer| Granted.new(pointer) }
+    end
+
+    CONDITIONS = { claimable: 1, held: 2, delayed: 3, done: 4 }.freeze
+
     DURABILITY = { full: 0, normal: 1 }.freeze
 
     OPEN_EXISTING = 1
@@ -47,6 +71,15 @@ module Fencepost
       fencepost_close: [%i[pointer], :void],
       fencepost_init_db: [%i[pointer pointer], :int32],
       fencepost_enqueue: [%i[pointer string pointer], :int32],
+      fencepost_enqueue_at: [%i[pointer string double pointer], :int32],
+      fencepost_enqueue_many: [%i[pointer pointer size_t pointer pointer], :int32],
+      fencepost_release_at: [%i[pointer string string int64 double pointer], :int32],
+      fencepost_claim_next: [%i[pointer string double double pointer pointer], :int32],
+      fencepost_claim_batch: [%i[pointer string double double size_t pointer pointer], :int32],
+      fencepost_complete_and_claim_next:
+        [%i[pointer string string int64 double string double pointer pointer], :int32],
+      fencepost_count: [%i[pointer int32 double pointer pointer], :int32],
+      fencepost_list: [%i[pointer int32 double string size_t pointer pointer], :int32],
       fencepost_state: [%i[pointer string pointer pointer], :int32],
       fencepost_claim: [%i[pointer string string double double pointer pointer], :int32],
       fencepost_renew: [%i[pointer string string int64 double double pointer], :int32],
@@ -57,6 +90,9 @@ module Fencepost
 
     IMMEDIATE = {
       fencepost_job_free: [%i[pointer], :void],
+      fencepost_jobs_free: [%i[pointer], :void],
+      fencepost_grant_free: [%i[pointer], :void],
+      fencepost_grants_free: [%i[pointer], :void],
       fencepost_now: [[], :double],
       fencepost_status_name: [%i[int32], :string]
     }.freeze
