@@ -19,7 +19,7 @@ STAGED := scripts/staged
 PLACE   = PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' DESTDIR='$(DESTDIR)'
 
 # The order is that of interest: what fails most often, and soonest, comes first.
-SUITES := lint rust symbols abi c go ruby processes tsan install readme demo
+SUITES := lint rust symbols abi c go ruby processes powercut tsan install readme demo
 
 ##@ Start here
 
@@ -75,7 +75,7 @@ uninstall: ## Remove what `make install` with the same PREFIX, LIBDIR and DESTDI
 .PHONY: clean
 clean: ## Remove all that was built
 	cargo clean
-	rm -rf build bindings/c/build tests/abi/build tests/processes/build
+	rm -rf build bindings/c/build tests/abi/build tests/processes/build tests/powercut/build
 
 ##@ Files that are made from others and checked in
 
@@ -123,6 +123,14 @@ test-ruby: stage ## The Ruby library
 .PHONY: test-processes
 test-processes: stage ## Many processes, forks and a second copy of SQLite on one file
 	$(STAGED) $(MAKE) -C tests/processes test
+
+.PHONY: test-powercut
+test-powercut: stage ## What power cuts leave on the disk, against every answer (ROUNDS, SEED)
+	$(STAGED) $(MAKE) -C tests/powercut test
+
+.PHONY: torture
+torture: stage ## The long form of test-powercut: ROUNDS (20) with seeds from SEED (1) on
+	ROUNDS=$${ROUNDS:-20} $(STAGED) $(MAKE) -C tests/powercut test
 
 .PHONY: test-tsan
 test-tsan: ## Threads and forks under ThreadSanitizer, Rust's standard library included
