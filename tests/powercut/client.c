@@ -10,10 +10,8 @@
  *     complete JOB FENCE NOW RESULT
  *     release JOB FENCE
  *     state JOB
- *     storm THREADS COUNT SEED SIZE
- *                                 that many threads make that many calls each: all kinds of them, on jobs that all
- *                                 clients share and on some of their own, by the clock of the log; with a SIZE each
- *                                 grant is completed at once, with a result of that many bytes
+ *     storm THREADS COUNT SEED    that many threads make that many calls each: all kinds of them, on jobs that all
+ *                                 clients share and on some of their own, by the clock of the log
  *
  * It answers a line each: the status of the call.
  *
@@ -33,7 +31,7 @@
 #pragma weak recorder_answer
 #pragma weak recorder_tick
 
-enum { LINE = 1 << 15, LEASES = 8 };
+enum { LINE = 1024, LEASES = 8 };
 
 static fencepost_db *db;
 static const char *name;
@@ -125,7 +123,6 @@ struct storm {
     pthread_t thread;
     int number;
     int count;
-    int size;
     uint64_t random;
     int errors;
 };
@@ -149,10 +146,9 @@ static void *run_storm(void *argument) {
     struct storm *storm = argument;
     struct lease leases[LEASES] = {{"", "", 0}};
     char job[64];
-    char result[LINE / 2];
+    char result[LINE / 4];
     int held = 0;
     int enqueued = -1;
-    bool granted = false;
 
     for (int i = 0; i < storm->count; i++) {
         struct lease *lease = &leases[held > 0 ? below(storm, held < LEASES ? (unsigned)held : LEASES) : 0];
@@ -166,32 +162,25 @@ static void *run_storm(void *argument) {
             enqueued = i / 3;
             snprintf(job, sizeof job, "shared-%d", enqueued);
             status = enqueue(job);
-        } else if (granted && storm->size > 0) {
-            lease = &leases[(held - 1) % LEASES];
-            now = tick(storm, &ttl);
-            snprintf(result, sizeof result, "%s by %-*s", lease->job, storm->size, lease->owner);
-            status = complete(lease->job, lease->owner, lease->fence, now, result);
-            granted = false;
         } else if (kind < 5) {
             snprintf(job, sizeof job, "own-%s-%d-%d", name, storm->number, i);
             status = enqueue(job);
-        } else if (kind < (storm->size > 0 ? 70 : 40) || held == 0) {
+        } else if (kind < 40 || held == 0) {
             struct lease *new = &leases[held % LEASES];
             unsigned back = below(storm, 8);
             snprintf(new->job, sizeof new->job, "shared-%u", back > (unsigned)enqueued ? 0 : (unsigned)enqueued - back);
-            snprintf(new->owner, sizeof new->owner, "%s.%d.%d", name, storm->number, i);
             now = tick(storm, &ttl);
+            snprintf(new->owner, sizeof new->owner, "%s.%d.%.0f", name, storm->number, now);
             status = claim(new->job, new->owner, now, ttl, &new->fence);
-            granted = status == FENCEPOST_OK;
-            if (granted) held++;
-            /* What it then asks for is refused. */
+            if (status == FENCEPOST_OK) held++;
+            /* What is then asked for with it is refused. */
             else new->fence = 1;
         } else if (kind < 55) {
             now = tick(storm, &ttl);
             status = renew(lease->job, lease->owner, lease->fence, now, ttl);
         } else if (kind < 65) {
             now = tick(storm, &ttl);
-            snprintf(result, sizeof result, "%s by %-*s", lease->job, storm->size, lease->owner);
+            snprintf(result, sizeof result, "%s by %s", lease->job, lease->owner);
             status = complete(lease->job, lease->owner, lease->fence, now, result);
         } else if (kind < 78) {
             status = release(lease->job, lease->owner, lease->fence);
@@ -203,13 +192,13 @@ static void *run_storm(void *argument) {
     return NULL;
 }
 
-static int storm(int threads, int count, unsigned long long seed, int size) {
+static int storm(int threads, int count, unsigned long long seed) {
     struct storm *all = calloc((size_t)threads, sizeof *all);
     int errors = 0;
 
     if (all == NULL) abort();
     for (int i = 0; i < threads; i++) {
-        all[i] = (struct storm){.number = i, .count = count, .size = size};
+        all[i] = (struct storm){.number = i, .count = count};
         all[i].random = (seed + 1) * 2654435761U + (unsigned)i * 40503U + 1;
         if (pthread_create(&all[i].thread, NULL, run_storm, &all[i]) != 0) abort();
     }
@@ -231,7 +220,6 @@ static int obey(const char *line) {
     int durability;
     int threads;
     int count;
-    int size;
 
     if (sscanf(line, "open %255s %d %d", word[0], &durability, &count) == 3) {
         options.durability = durability;
@@ -250,8 +238,8 @@ static int obey(const char *line) {
     }
     if (sscanf(line, "release %63s %lld", word[0], &fence) == 2) return release(word[0], name, fence);
     if (sscanf(line, "state %63s", word[0]) == 1) return state(word[0]);
-    if (sscanf(line, "storm %d %d %llu %d", &threads, &count, &seed, &size) == 4) {
-        return storm(threads, count, seed, size) == 0 ? FENCEPOST_OK : FENCEPOST_BUSY;
+    if (sscanf(line, "storm %d %d %llu", &threads, &count, &seed) == 3) {
+        return storm(threads, count, seed) == 0 ? FENCEPOST_OK : FENCEPOST_BUSY;
     }
     fprintf(stderr, "client: what is %s", line);
     exit(2);

@@ -48,7 +48,7 @@ def told(words):
 
 
 class Call(NamedTuple):
-    """A call as client.c writes it, when it began, and what was answered."""
+    """A call as client.c writes it, and when it began."""
 
     begin: int
     floor: int  # The newest content that an answer was given about before it began.
@@ -166,7 +166,7 @@ class History:
             if number > last:
                 return None
             if explains(call, status, value, row):
-                return max(number, call.floor)
+                return number
         return None
 
 
@@ -200,6 +200,8 @@ class Looker:
 
     @staticmethod
     def _content(database):
+        # What the checkpoint at its end writes is thrown away.
+        database.execute("PRAGMA synchronous = OFF")
         found = database.execute("PRAGMA integrity_check").fetchall()
         if found != [("ok",)]:
             return Content(wrong=str(found))
@@ -211,19 +213,22 @@ class Looker:
 
 class Judge:
     """`probe(image, rows, fences)`, when given, looks at a sample of the states in a way of its own; `fences` are the
-    highest that were granted by then. It answers None, or what is wrong."""
+    highest that were granted by then. It answers None, or what is wrong. `weak`: the processes that were promised
+    nothing."""
 
-    def __init__(self, records, folder, seed, depth=DEPTH, probe=None, share=0.01):
+    def __init__(self, records, folder, seed, depth=DEPTH, probe=None, share=0.01, weak=()):
         self.records = records
         self.looker = Looker(folder)
         self.seed, self.depth = seed, depth
         self.probe, self.share = probe, share
+        self.weak = weak
         self.history = History()
         self.disk = disk.Disk()
         self.answers = []
         self.violations = []
         self.cuts = self.states = self.probed = 0
-        self._floor = 0
+        self._told = 0  # The newest content that an answer was given about,
+        self._promised = 0  # and that one of those rests on which must outlive a cut.
         self._calls = {}
         self._by_key = {}
         self._by_digest = {}
@@ -261,7 +266,7 @@ class Judge:
         for record in self.records[since:at]:
             if record.type == recording.CALL:
                 operation, job, *arguments = record.text.decode().split("\t")
-                self._calls[record.thread] = Call(record.at, self._floor, operation, job, arguments)
+                self._calls[record.thread] = Call(record.at, self._told, operation, job, arguments)
             elif record.type == recording.ANSWER:
                 self._answer(record)
         states.extend(self.disk.choices(chance, self.depth))
@@ -291,8 +296,10 @@ class Judge:
         if rests_on is None:
             self._violate("untrue", record.at, f"record {record.at}: {answer}: the table said otherwise", answer)
             return
-        self.answers.append(answer)
-        self._floor = max(self._floor, rests_on)
+        self._told = max(self._told, rests_on)
+        if record.process not in self.weak:
+            self.answers.append(answer)
+            self._promised = max(self._promised, rests_on)
 
     def _content(self, chosen):
         key = self.disk.key(chosen)
@@ -311,7 +318,7 @@ class Judge:
         if number is None:
             kind, why = ("unsound", content.wrong) if content.wrong else ("torn", "a content that never was")
             self._violate(kind, at, self._story(at, chosen, [why]), image=self.disk.image(chosen))
-        elif number < self._floor:
+        elif number < self._promised:
             told = {}
             for answer in self.answers:
                 if answer.rests_on > number:

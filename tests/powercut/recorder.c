@@ -44,6 +44,7 @@ struct file {
     uint64_t inode;
     uint32_t id;
     char kind;
+    bool unlinked;
 };
 
 struct log {
@@ -209,13 +210,14 @@ static bool find(int fd, struct file *found) {
 
     if (fstat(fd, &status) != 0 || status.st_dev != log_->device) return false;
     if (S_ISDIR(status.st_mode) && status.st_ino == log_->folder) {
-        *found = (struct file){status.st_ino, 0, 'f'};
+        *found = (struct file){status.st_ino, 0, 'f', false};
         return true;
     }
     if (!S_ISREG(status.st_mode)) return false;
     at = slot(status.st_ino);
     *found = *at;
-    return at->inode != 0;
+    /* The number of one that is gone may be another file's by now. */
+    return at->inode != 0 && !(at->unlinked && status.st_nlink > 0);
 }
 
 static uint64_t size_of(int fd) {
@@ -239,7 +241,7 @@ static int open_at(int at, const char *path, int flags, mode_t mode) {
     if (fd >= 0 && !there && fstat(fd, &status) == 0) {
         struct file *file = slot(status.st_ino);
         if (log_->files + 1 >= FILES) die("too many files");
-        *file = (struct file){status.st_ino, ++log_->files, kind_of(name)};
+        *file = (struct file){status.st_ino, ++log_->files, kind_of(name), false};
         add(RECORD_CREATE, file->id, 0, name, strlen(name));
     } else if (fd >= 0 && (flags & O_TRUNC) != 0 && status.st_size > 0) {
         struct file file;
@@ -387,14 +389,19 @@ int posix_fallocate64(int fd, off64_t offset, off64_t size) { return posix_fallo
 
 static int unlink_at(int at, const char *path, int flags) {
     const char *name = name_at(at, path);
+    struct stat status = {.st_ino = 0};
     int answer;
     int error;
 
     if (name == NULL) return (int)syscall(SYS_unlinkat, at, path, flags);
     lock();
+    fstatat(at, path, &status, AT_SYMLINK_NOFOLLOW);
     answer = (int)syscall(SYS_unlinkat, at, path, flags);
     error = errno;
-    if (answer == 0) add(RECORD_UNLINK, 0, 0, name, strlen(name));
+    if (answer == 0) {
+        slot(status.st_ino)->unlinked = true;
+        add(RECORD_UNLINK, 0, 0, name, strlen(name));
+    }
     unlock();
     if (answer == 0) kill_if("kill-unlink", kind_of(name));
     errno = error;

@@ -1,6 +1,6 @@
 """No answer at FULL rests on anything that a power cut could undo; and the tests that say so can fail."""
 
-from support import KEEP_JOURNAL_MODE, NORMAL, Case, rounds
+from support import FULL, KEEP_JOURNAL_MODE, NORMAL, Case, rounds
 
 
 class Wal(Case):
@@ -21,12 +21,46 @@ class Wal(Case):
 
     @rounds
     def test_they_outlive_it_when_the_log_is_full(self, seed):
-        self.ask(self.foreign(), "pages 512")
+        foreign = self.foreign()
+        self.ask(foreign, "pages 512")
         clients = [self.client(f"c{i}") for i in range(2)]
-        self.at_once(self.storm(clients, seed, count=120, size=15000))
-        judge = self.judge(seed)
+        for turn in range(5):
+            self.ask(foreign, "fill 11")
+            self.at_once({foreign: "fill 2", **self.storm(clients, 10 * seed + turn, count=12)})
+        judge = self.judge(seed, depth=8)
         self.assert_stands(judge)
         self.assert_begun_anew(judge, 2)
+
+    @rounds
+    def test_they_outlive_it_over_closing_and_opening(self, seed):
+        """The last one to close removes the log; the first to open makes another, and need not be the first to write."""
+        foreign = self.foreign()
+        for turn in range(6):
+            if turn % 3 == 2:
+                self.ask(foreign, f"open {self.recorded.path}")
+                self.ask(foreign, "read")
+            clients = [self.client(f"c{turn}{i}") for i in range(2)]
+            first, *_ = [*clients[turn % 2 :], *clients[: turn % 2]]
+            self.ask(first, f"enqueue job-{turn}")
+            self.at_once(self.storm(clients, seed, threads=2, count=10))
+            self.ask(foreign, "close")
+            for client in clients:
+                client.end()
+        self.assert_stands(self.judge(seed))
+
+    @rounds
+    def test_they_outlive_it_when_all_make_the_table_at_once(self, seed):
+        clients = [self.begin(f"c{i}") for i in range(4)]
+        self.at_once({client: f"open {self.recorded.path} {FULL} 0" for client in clients})
+        self.at_once({client: "init" for client in clients})
+        self.at_once(self.storm(clients, seed, threads=1, count=10))
+        self.assert_stands(self.judge(seed))
+
+    @rounds
+    def test_they_outlive_it_beside_clients_at_normal(self, seed):
+        clients = [self.client("full"), self.client("normal", NORMAL)]
+        self.at_once(self.storm(clients, seed))
+        self.assert_stands(self.judge(seed, weak=clients[1:]))
 
 
 class Rollback(Case):
