@@ -13,7 +13,7 @@
  *     storm THREADS COUNT SEED    that many threads make that many calls each: all kinds of them, on jobs that all
  *                                 clients share and on some of their own, by the clock of the log
  *
- * It answers a line each: the status of the call.
+ * It answers a line each: the status of the call; of a storm IO when any call of it failed.
  *
  * In the log, a call is "OPERATION JOB [OWNER [FENCE]] ...", an answer "STATUS ...", with tabs between the words, and
  * "\N" for NULL. Every claim has an owner of its own and every lease another end, so that no two rows of a job are the
@@ -239,7 +239,7 @@ static int obey(const char *line) {
     if (sscanf(line, "release %63s %lld", word[0], &fence) == 2) return release(word[0], name, fence);
     if (sscanf(line, "state %63s", word[0]) == 1) return state(word[0]);
     if (sscanf(line, "storm %d %d %llu", &threads, &count, &seed) == 3) {
-        return storm(threads, count, seed) == 0 ? FENCEPOST_OK : FENCEPOST_BUSY;
+        return storm(threads, count, seed) == 0 ? FENCEPOST_OK : FENCEPOST_IO;
     }
     fprintf(stderr, "client: what is %s", line);
     exit(2);

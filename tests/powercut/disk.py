@@ -5,6 +5,7 @@ The rules, which are those of POSIX and no filesystem's own:
 - What was written to a file, or cut from it, before a sync of that file began is there once that sync has succeeded.
 - Of what came later each write, cut, creation and removal may be there or not, whatever its place in the order; a write
   may be there in part, sector by sector, or as a longer file with zeros in it.
+- What a failed sync should have written may never come, whatever syncs follow.
 - A name in the folder is there, or gone, for sure once the folder was synced. Syncing the file does not do that.
 """
 
@@ -34,6 +35,8 @@ class File:
         self.base = bytearray()
         self.durable = 0  # How many acts are in `base`.
         self.acts = 0
+        self.lost = 0  # How many acts a failed sync should have made durable. Some of them are for ever in doubt,
+        self.certain = []  # and those that became durable after them are not in `base`, but here.
 
 
 class Disk:
@@ -47,7 +50,7 @@ class Disk:
         self._syncs = {}
 
     def play(self, record):
-        """Takes in one record. Answers True when it made something durable."""
+        """Takes in one record."""
         if record.type == recording.CREATE:
             self.files[record.file] = File()
             self._name(record, {record.text.decode(): record.file})
@@ -62,18 +65,24 @@ class Disk:
             self._act(record, 0, record.number)
         elif record.type == recording.SYNC:
             self._syncs[record.thread] = (record.file, self.files[record.file].acts)
+        elif record.type == recording.LOST:
+            file = self.files[record.file]
+            file.lost = file.acts
         elif record.type == recording.SYNCED:
             file, acts = self._syncs.pop(record.thread)
             if record.number:
-                return self._make_durable(file, acts)
-        return False
+                self._make_durable(file, acts)
 
     def will_make_durable(self, record):
-        """Whether `play` of this record would answer True."""
+        """Whether this record makes something durable."""
         if record.type != recording.SYNCED or not record.number:
             return False
-        file, acts = self._syncs[record.thread]
-        return acts > self.files[file].durable
+        return bool(self._gained(*self._syncs[record.thread]))
+
+    def _gained(self, number, acts):
+        """What a sync of the file makes durable that began after so many acts."""
+        lost = self.files[number].lost
+        return [act for act in self.unsynced if act.file == number and lost <= act.number < acts]
 
     def _name(self, record, change):
         self.shown.update(change)
@@ -88,17 +97,18 @@ class Disk:
 
     def _make_durable(self, number, acts):
         file = self.files[number]
-        if acts <= file.durable:
-            return False
-        for act in self.unsynced:
-            if act.file == number and act.number < acts:
-                if number == 0:
-                    self.names.update(act.data)
-                else:
-                    apply(file.base, act)
-        self.unsynced = [act for act in self.unsynced if act.file != number or act.number >= acts]
-        file.durable = acts
-        return True
+        gained = self._gained(number, acts)
+        for act in gained:
+            if number == 0:
+                self.names.update(act.data)
+            elif file.lost > file.durable:
+                file.certain.append(act)
+            else:
+                apply(file.base, act)
+        if gained and file.lost <= file.durable:
+            file.durable = file.lost = gained[-1].number + 1
+        made = {act.at for act in gained}
+        self.unsynced = [act for act in self.unsynced if act.at not in made]
 
     # --- the states that a cut may leave now ---
 
@@ -116,21 +126,28 @@ class Disk:
         shape = []
         for name in sorted(names):
             number = names[name]
-            shape.append((name, number, *(files.get(number) or (self.files[number].durable, ()))))
+            file = self.files[number]
+            shape.append((name, number, len(file.certain), *(files.get(number) or (file.durable, ()))))
         return tuple(shape)
 
     def image(self, chosen):
         """The files of that state: {name: bytes}."""
-        contents = {}
+        acts = {}
         for act, part in chosen:
             if act.file:
-                if act.file not in contents:
-                    contents[act.file] = bytearray(self.files[act.file].base)
-                apply(contents[act.file], act, part)
-        return {
-            name: contents[number] if number in contents else self.files[number].base
-            for name, number in self._names(chosen).items()
-        }
+                acts.setdefault(act.file, []).append((act, part))
+        return {name: self._content(number, acts.get(number, [])) for name, number in self._names(chosen).items()}
+
+    def _content(self, number, acts):
+        file = self.files[number]
+        if file.certain:
+            acts = sorted([*acts, *((act, None) for act in file.certain)], key=lambda pair: pair[0].number)
+        if not acts:
+            return file.base
+        content = bytearray(file.base)
+        for act, part in acts:
+            apply(content, act, part)
+        return content
 
     def _names(self, chosen):
         names = dict(self.names)

@@ -10,6 +10,9 @@
  * RECORDER_FAULT, "WHAT:FILE:N" with FILE one of d (the database), w (-wal), j (a journal), f (the folder), and N a
  * number from 1, counted in this process, or * for each:
  *     ignore         the N-th sync of such a file does nothing and is not recorded
+ *     fail           at the N-th sync the disk fails: what was to be written is lost, and each descriptor is told so
+ *                    once, by this sync or its next one, unless it was opened when another had been told already
+ *                    (Linux since 4.13)
  *     kill-before    the process kills itself in place of the N-th sync
  *     kill-after     the process kills itself when the N-th sync is over
  *     kill-write     the process kills itself in place of the N-th write
@@ -45,6 +48,8 @@ struct file {
     uint32_t id;
     char kind;
     bool unlinked;
+    uint32_t failures; /* of the disk, */
+    uint32_t reported; /* and those that somebody was told of */
 };
 
 struct log {
@@ -57,6 +62,11 @@ struct log {
     uint32_t files;
     struct file file[FILES];
 };
+
+enum { DESCRIPTORS = 4096 };
+
+/* For each descriptor, the failures that it was told of. */
+static uint32_t known[DESCRIPTORS];
 
 static struct log *log_;
 static char folder[4096];
@@ -210,7 +220,7 @@ static bool find(int fd, struct file *found) {
 
     if (fstat(fd, &status) != 0 || status.st_dev != log_->device) return false;
     if (S_ISDIR(status.st_mode) && status.st_ino == log_->folder) {
-        *found = (struct file){status.st_ino, 0, 'f', false};
+        *found = (struct file){.inode = status.st_ino, .kind = 'f'};
         return true;
     }
     if (!S_ISREG(status.st_mode)) return false;
@@ -228,12 +238,13 @@ static uint64_t size_of(int fd) {
 
 static int open_at(int at, const char *path, int flags, mode_t mode) {
     const char *name = name_at(at, path);
+    struct file found;
     struct stat status;
     bool there;
     int fd;
     int error;
 
-    if (name == NULL || (flags & (O_CREAT | O_TRUNC)) == 0) return (int)syscall(SYS_openat, at, path, flags, mode);
+    if (name == NULL) return (int)syscall(SYS_openat, at, path, flags, mode);
     lock();
     there = stat(path, &status) == 0;
     fd = (int)syscall(SYS_openat, at, path, flags, mode);
@@ -241,15 +252,20 @@ static int open_at(int at, const char *path, int flags, mode_t mode) {
     if (fd >= 0 && !there && fstat(fd, &status) == 0) {
         struct file *file = slot(status.st_ino);
         if (log_->files + 1 >= FILES) die("too many files");
-        *file = (struct file){status.st_ino, ++log_->files, kind_of(name), false};
+        *file = (struct file){.inode = status.st_ino, .id = ++log_->files, .kind = kind_of(name)};
         add(RECORD_CREATE, file->id, 0, name, strlen(name));
     } else if (fd >= 0 && (flags & O_TRUNC) != 0 && status.st_size > 0) {
-        struct file file;
-        if (find(fd, &file)) add(RECORD_SIZE, file.id, 0, NULL, 0);
+        if (find(fd, &found)) add(RECORD_SIZE, found.id, 0, NULL, 0);
     }
+    if (fd >= 0 && fd < DESCRIPTORS && find(fd, &found)) known[fd] = found.reported;
     unlock();
     errno = error;
     return fd;
+}
+
+int close(int fd) {
+    if (fd >= 0 && fd < DESCRIPTORS) known[fd] = 0;
+    return (int)syscall(SYS_close, fd);
 }
 
 static bool takes_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE; }
@@ -474,11 +490,20 @@ static int synced(int fd, long call) {
     kill_if("kill-before", file.kind);
     lock();
     add(RECORD_SYNC, file.id, 0, NULL, 0);
+    if (strikes("fail", file.kind)) {
+        slot(file.inode)->failures++;
+        add(RECORD_LOST, file.id, 0, NULL, 0);
+    }
     unlock();
     answer = (int)syscall(call, fd);
     error = errno;
     take_time();
     lock();
+    if (find(fd, &file) && file.kind != 'f' && fd < DESCRIPTORS && known[fd] != file.failures) {
+        known[fd] = slot(file.inode)->reported = file.failures;
+        answer = -1;
+        error = EIO;
+    }
     add(RECORD_SYNCED, file.id, answer == 0, NULL, 0);
     unlock();
     kill_if("kill-after", file.kind);

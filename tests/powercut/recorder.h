@@ -19,7 +19,8 @@ enum record_type {
     RECORD_SYNCED = 7, /* this thread's sync is over; `number`: whether it succeeded */
     RECORD_CALL = 8,   /* a client calls; text: what */
     RECORD_ANSWER = 9, /* the call of this thread is answered; text: what */
-    RECORD_TROUBLE = 10 /* something was done that the log cannot express; text: what */
+    RECORD_TROUBLE = 10, /* something was done that the log cannot express; text: what */
+    RECORD_LOST = 11 /* what was not on the disk yet never comes there, and the kernel takes it for written */
 };
 
 /* Of 8-byte alignment; `size` bytes of text follow it, and up to 7 bytes of padding. */

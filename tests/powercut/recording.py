@@ -4,7 +4,7 @@ import mmap
 import struct
 from typing import NamedTuple
 
-CREATE, UNLINK, RENAME, WRITE, SIZE, SYNC, SYNCED, CALL, ANSWER, TROUBLE = range(1, 11)
+CREATE, UNLINK, RENAME, WRITE, SIZE, SYNC, SYNCED, CALL, ANSWER, TROUBLE, LOST = range(1, 12)
 
 _HEAD = struct.Struct("<QQ")
 _RECORD = struct.Struct("<IIIIQQ")

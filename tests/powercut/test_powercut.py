@@ -1,6 +1,6 @@
 """No answer at FULL rests on anything that a power cut could undo; and the tests that say so can fail."""
 
-from support import FULL, KEEP_JOURNAL_MODE, NORMAL, Case, rounds
+from support import FULL, KEEP_JOURNAL_MODE, NORMAL, Case, rounds, seeds
 
 
 class Wal(Case):
@@ -61,6 +61,17 @@ class Wal(Case):
         clients = [self.client("full"), self.client("normal", NORMAL)]
         self.at_once(self.storm(clients, seed))
         self.assert_stands(self.judge(seed, weak=clients[1:]))
+
+    @seeds
+    def test_they_outlive_it_after_a_sync_has_failed(self, seed):
+        """Linux takes what it could not write for written: that no later sync fails proves nothing."""
+        for number in range(2 + seed % 5, 20, 5):
+            with self.database(seed):
+                clients = [self.client("c0", fault=f"fail:w:{number}"), self.client("c1")]
+                self.at_once(self.storm(clients, seed, count=20), "IO")
+                judge = self.judge(seed)
+                with self.subTest(number=number):
+                    self.assert_stands(judge)
 
 
 class Rollback(Case):
