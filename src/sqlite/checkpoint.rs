@@ -4,13 +4,15 @@
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::connection::{Level, Session};
+use super::connection::{Level, Session, sync_failed};
 use super::file::File;
+use super::gate::Gates;
 use super::neighbour;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::fork;
 use crate::turn::Inside;
 
@@ -21,9 +23,13 @@ const PAGES: i32 = 1000;
 /// anew. When it has so many pages, the rest is copied while nobody writes.
 const MOST: i32 = 2 * PAGES;
 
+/// How long to wait for SQLite's write lock to mend the log. Inside, where a fork would wait as well.
+const MEND_WAIT: Duration = Duration::from_secs(2);
+
 /// The checkpoints of one file in this process.
 pub(super) struct Checkpoints {
     file: Arc<File>,
+    gates: Arc<Gates>,
     /// How many pages the log has.
     pages: Arc<AtomicI32>,
     /// How many it had when the last checkpoint began.
@@ -37,9 +43,10 @@ fn lock(mutex: &Mutex<bool>) -> MutexGuard<'_, bool> {
 }
 
 impl Checkpoints {
-    pub(super) fn new(file: &Arc<File>) -> Checkpoints {
+    pub(super) fn new(file: &Arc<File>, gates: &Arc<Gates>) -> Checkpoints {
         Checkpoints {
             file: Arc::clone(file),
+            gates: Arc::clone(gates),
             pages: Arc::new(AtomicI32::new(0)),
             last: AtomicI32::new(0),
             over: Mutex::new(false),
@@ -66,8 +73,8 @@ impl Checkpoints {
     }
 
     /// Copies what can be copied while others write. What readers still need, or another process is at, stays for the
-    /// next time. Answers whether that was all.
-    pub(super) fn copy(&self) -> Result<bool, Error> {
+    /// next time.
+    pub(super) fn copy(&self) -> Result<(), Error> {
         self.checkpoint("PASSIVE")
     }
 
@@ -77,55 +84,54 @@ impl Checkpoints {
     }
 
     /// Copies the rest, with SQLite's write lock. Nothing is written meanwhile, so the next write begins the log anew,
-    /// unless somebody reads what is in it. Answers whether that was all.
-    pub(super) fn finish(&self) -> Result<bool, Error> {
+    /// unless somebody reads what is in it.
+    pub(super) fn finish(&self) -> Result<(), Error> {
         self.checkpoint("FULL")
     }
 
-    fn checkpoint(&self, mode: &str) -> Result<bool, Error> {
+    /// After a sync of the log has failed: writes what is in it once more, so that it can be synced. Not a checkpoint: a
+    /// power cut in the middle of one needs a sound log.
+    pub(super) fn mend(&self, _inside: &Inside) -> Result<(), Error> {
+        let over = lock(&self.over);
+        let session = Session::open(&self.file, true, false)?;
+        session.sql.busy_timeout(MEND_WAIT)?;
+        // Nobody else writes to the log meanwhile.
+        let mended = session.execute("BEGIN IMMEDIATE").and_then(|()| {
+            if neighbour::has_moved(&session.sql) {
+                return Err(sync_failed(&"the file is no longer there"));
+            }
+            self.file.write_log_again().map_err(|error| sync_failed(&error))
+        });
+        session.roll_back();
+        session.close_as_it_is();
+        drop(over);
+        mended
+    }
+
+    fn checkpoint(&self, mode: &str) -> Result<(), Error> {
         fork::check()?;
-        let inside = Inside::enter();
-        self.checkpoint_inside(&inside, mode)
-    }
-
-    /// After a sync of the log has failed: puts what is in the log into the database, and that onto the disk.
-    pub(super) fn mend(&self, inside: &Inside) -> Result<(), Error> {
-        // The first to sync the log is told of the old failure once more.
-        let all = match self.checkpoint_inside(inside, "FULL") {
-            Err(_) => self.checkpoint_inside(inside, "FULL")?,
-            Ok(all) => all,
-        };
-        if all {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::Io,
-            "a sync of its -wal has failed, and another program reads what is in it; end that, and look with state \
-             what was stored",
-        ))
-    }
-
-    fn checkpoint_inside(&self, _inside: &Inside, mode: &str) -> Result<bool, Error> {
+        let _inside = Inside::enter();
         // Until the connection is closed: `end` waits for that.
         let over = lock(&self.over);
-        if *over {
-            return Ok(false);
+        let damaged = self.gates.find(None)?.is_some_and(|gate| gate.is_damaged());
+        if *over || damaged {
+            return Ok(());
         }
         let session = Session::open(&self.file, true, false)?;
         session.settle(Level::Extra)?;
         let done = if neighbour::has_moved(&session.sql) {
-            Ok(false)
+            Ok(())
         } else {
-            // Whether it was blocked, the pages in the log, and those that are copied.
             session
                 .sql
-                .query_row(&format!("PRAGMA main.wal_checkpoint({mode})"), [], |row| {
-                    Ok(row.get::<_, i64>(0)? == 0 && row.get::<_, i64>(1)? == row.get::<_, i64>(2)?)
-                })
+                .query_row(&format!("PRAGMA main.wal_checkpoint({mode})"), [], |_| Ok(()))
                 .map_err(Error::from)
         };
         session.close_as_it_is();
         drop(over);
+        if let Err(error) = &done {
+            self.gates.note_failure(error);
+        }
         done
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, ffi};
 
 use super::file::{File, Identity};
 use super::neighbour::{self, Stamp};
@@ -62,6 +62,9 @@ pub(super) struct Session {
     seen: Cell<Option<Instant>>,
     /// The write-ahead log, to sync it. SQLite takes no locks on that file, so it may be opened and closed.
     log: RefCell<Option<Arc<fs::File>>>,
+    /// Whether what this connection has found is known to be on the disk. It may have found the work of a program that
+    /// was killed before its sync, and that nobody has counted.
+    found_synced: Cell<bool>,
     /// Set when a fault may have left the connection in a state of its own.
     broken: Cell<bool>,
 }
@@ -95,6 +98,7 @@ impl Session {
             folder: Cell::new(None),
             seen: Cell::new(None),
             log: RefCell::new(None),
+            found_synced: Cell::new(false),
             broken: Cell::new(false),
         };
         session.set_level(Level::Extra)?;
@@ -139,6 +143,20 @@ impl Session {
     /// Our own side file, as it was after the last transaction.
     pub(super) fn board(&self) -> Option<Identity> {
         self.side_files.get()[2]
+    }
+
+    /// Whether a commit in a rollback mode is not synced, because no handle asks for that.
+    pub(super) fn is_weak(&self) -> bool {
+        self.level.get() == Level::Normal
+    }
+
+    /// Before the first answer that is to outlive a power cut: syncs what was there when the file was opened.
+    pub(super) fn sync_what_was_found(&self, file: &File) -> Result<(), Error> {
+        if !self.found_synced.get() {
+            file.sync_side_files().map_err(|error| sync_failed(&error))?;
+            self.found_synced.set(true);
+        }
+        Ok(())
     }
 
     /// Has the connection closed after this use.
@@ -378,6 +396,14 @@ pub(super) fn is_fault(kind: ErrorKind) -> bool {
         | ErrorKind::FenceExhausted
         | ErrorKind::Unsupported => false,
     }
+}
+
+pub(super) fn sync_failed(why: &dyn std::fmt::Display) -> Error {
+    Error::new(
+        ErrorKind::Io,
+        format!("it cannot be synced to the disk: {why}; look into the system's log, then see with state what was stored"),
+    )
+    .with_sqlite_code(ffi::SQLITE_IOERR_FSYNC)
 }
 
 fn moved() -> Error {

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{AT_FDCWD, AtFlags};
@@ -22,6 +22,8 @@ pub(crate) struct File {
     pub(crate) path: PathBuf,
     /// Of the -wal, the -shm and our own side file.
     side_paths: [PathBuf; 3],
+    /// Of the rollback modes.
+    journal: PathBuf,
     /// All four and the folder, as the system calls take them.
     names: [CString; 5],
     pub(crate) options: Options,
@@ -79,11 +81,12 @@ impl File {
             PathBuf::from(path)
         };
         let side_paths = ["-wal", "-shm", "-fencepost"].map(beside);
+        let journal = beside("-journal");
         let [wal, shm, board] = &side_paths;
         // No path that was found has an inner NUL.
         let names = [found.as_path(), wal, shm, board, found.parent().unwrap_or(Path::new("/"))]
             .map(|path| CString::new(path.as_os_str().as_encoded_bytes()).unwrap_or_default());
-        let file = File { path: found, side_paths, names, options: *options };
+        let file = File { path: found, side_paths, journal, names, options: *options };
         if !options.allow_network_filesystem {
             file.refuse_network_filesystem()?;
         }
@@ -130,6 +133,42 @@ impl File {
     /// What the names of the -wal, the -shm and our own side file name now.
     pub(crate) fn side_files(&self) -> [Option<Identity>; 3] {
         [1, 2, 3].map(|which: usize| neighbour::identity(&self.names[which]))
+    }
+
+    /// Syncs all that a commit may have left to be synced, whoever made it: the log, or the journal and its removal.
+    /// SQLite takes no locks on these files, so they may be opened and closed.
+    pub(crate) fn sync_side_files(&self) -> io::Result<()> {
+        for path in [&self.side_paths[0], &self.journal] {
+            match fs::OpenOptions::new()
+                .read(true)
+                .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
+                .open(path)
+            {
+                Ok(file) => file.sync_data()?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        fs::File::open(self.folder())?.sync_all()
+    }
+
+    /// Writes what is in the log once more, and syncs it. Nobody may write to it meanwhile.
+    pub(crate) fn write_log_again(&self) -> io::Result<()> {
+        let log = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
+            .open(&self.side_paths[0])?;
+        let mut part = vec![0; 1 << 16];
+        let mut at = 0;
+        loop {
+            let length = log.read_at(&mut part, at)?;
+            if length == 0 {
+                return log.sync_data();
+            }
+            log.write_all_at(&part[..length], at)?;
+            at += length as u64;
+        }
     }
 
     /// Opens the write-ahead log to sync it, `None` when there is none.

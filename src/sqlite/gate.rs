@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::fcntl::posix_fallocate;
+use rusqlite::ffi;
 
 use super::file::{File, Identity};
 use super::neighbour::{BOARD_SIZE, SharedBoard, futex_wait, futex_wake_one};
@@ -26,6 +27,9 @@ use crate::error::{Error, ErrorKind};
 
 /// The first word of the page: "fencepo" and the number of its layout.
 const MAGIC: u64 = u64::from_be_bytes(*b"fencepo\x01");
+
+/// In `damaged`, after a sync of the log has failed. Not just any number: a crash of the machine may leave anything.
+const DAMAGED: u32 = u32::from_be_bytes(*b"torn");
 
 /// How long a process at NORMAL keeps the others waiting when it has more to write at once. Handing the lock over
 /// costs about as much as a write without a sync.
@@ -92,6 +96,15 @@ impl Gates {
             *open = Gate::open(&self.file, false)?.map(Arc::new);
         }
         Ok(open.clone())
+    }
+
+    /// After an error of SQLite's: when it was a sync that failed, then no later one says anything of the log.
+    pub(crate) fn note_failure(&self, error: &Error) {
+        if error.sqlite_code() == ffi::SQLITE_IOERR_FSYNC
+            && let Ok(gate) = self.make(None)
+        {
+            gate.note_damage();
+        }
     }
 
     /// The page, made when it is missing. So what is refused leaves no file behind.
@@ -271,12 +284,12 @@ impl Gate {
     /// (fsync(2)), so no later sync of the log says anything, until what is in it is in the database.
     pub(crate) fn note_damage(&self) {
         if self.writable {
-            self.board.damaged.store(1, Ordering::Release);
+            self.board.damaged.store(DAMAGED, Ordering::Release);
         }
     }
 
     pub(crate) fn is_damaged(&self) -> bool {
-        self.board.damaged.load(Ordering::Acquire) != 0
+        self.board.damaged.load(Ordering::Acquire) == DAMAGED
     }
 
     /// All that was in the log is in the database, and that is on the disk.

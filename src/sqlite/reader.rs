@@ -17,19 +17,33 @@ pub(crate) struct Reader {
     link: Link,
     lane: Lane,
     gates: Arc<Gates>,
+    /// The writer of the same handle.
+    writer: Option<Writer>,
 }
 
 impl Reader {
     /// Opens the file, to read only.
     pub(crate) fn open(file: &Arc<File>) -> Result<Reader, Error> {
         let link = Link::open(file, &(Arc::new(connect_and_look) as Connect))?;
-        Ok(Reader { file: Arc::clone(file), link, lane: new_lane(), gates: Arc::new(Gates::new(file)) })
+        Ok(Reader {
+            file: Arc::clone(file),
+            link,
+            lane: new_lane(),
+            gates: Arc::new(Gates::new(file)),
+            writer: None,
+        })
     }
 
     /// A reader beside the writer of this file, opened on its first use.
     pub(crate) fn beside(file: &Arc<File>, writer: &Writer) -> Reader {
         let link = Link::later(file, writer.identity(), Arc::new(connect));
-        Reader { file: Arc::clone(file), link, lane: new_lane(), gates: writer.gates() }
+        Reader {
+            file: Arc::clone(file),
+            link,
+            lane: new_lane(),
+            gates: writer.gates(),
+            writer: Some(writer.clone()),
+        }
     }
 
     /// Runs `look`, which cannot be refused, in a read transaction.
@@ -50,6 +64,7 @@ impl Reader {
         let deadline = connection::deadline(&self.file);
         let _turn = Turn::take(self.lane, deadline).ok_or_else(writer::kept_waiting)?;
         retry(deadline, || {
+            let mut failed = None;
             let (answer, inside) = self.link.attempt(|session| {
                 session.settle(Level::Extra)?;
                 session.execute("BEGIN")?;
@@ -57,20 +72,26 @@ impl Reader {
                 session.roll_back();
                 let answer = answer?;
                 if self.file.options.durability == Durability::Full {
-                    self.make_durable(session)?;
+                    failed = self.make_durable(session).err();
                 }
                 Ok(answer)
             });
-            drop(inside);
-            answer
+            match failed {
+                // The writer may be able to make it good.
+                Some(error) => {
+                    self.writer.as_ref().ok_or(error).and_then(|writer| writer.mend(&inside)).and(answer)
+                }
+                None => answer,
+            }
         })
     }
 
     /// What was read may rest on a write that is not on the disk yet.
     fn make_durable(&self, session: &Session) -> Result<(), Error> {
+        session.sync_what_was_found(&self.file)?;
         match self.gates.find(session.board())? {
             Some(gate) if gate.last_unsynced().is_some() => {
-                writer::sync(&gate, session.log(&self.file)?.as_deref())
+                writer::sync(&gate, &self.file, session.log(&self.file)?.as_deref())
             }
             _ => Ok(()),
         }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::checkpoint::Checkpoints;
-use super::connection::{self, Connect, Level, Link, Pause, Session, explained, is_fault};
+use super::connection::{self, Connect, Level, Link, Pause, Session, explained, is_fault, sync_failed};
 use super::file::{File, Identity};
 use super::gate::{Gate, Gates, Write};
 use super::group::{Change, Lead, Members, Ran, Request, Ticket, Waited, wait};
@@ -22,6 +22,7 @@ use crate::quiet;
 use crate::turn::{self, Inside};
 
 /// A handle's way to write its file.
+#[derive(Clone)]
 pub(crate) struct Writer {
     file: Arc<File>,
     shared: Arc<Shared>,
@@ -61,7 +62,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Writer {
     /// Opens the file. When this process has a writer for it, that one serves this handle as well.
     pub(crate) fn open(file: &Arc<File>) -> Result<Writer, Error> {
-        let checkpoints = Arc::new(Checkpoints::new(file));
+        let gates = Arc::new(Gates::new(file));
+        let checkpoints = Arc::new(Checkpoints::new(file, &gates));
         let counting = Arc::clone(&checkpoints);
         let connect: Connect = Arc::new(move |file: &File, create: bool| {
             let mut session = connect(file, create)?;
@@ -72,7 +74,7 @@ impl Writer {
         let full = file.options.durability == Durability::Full;
         let fresh = Shared {
             link,
-            gates: Arc::new(Gates::new(file)),
+            gates,
             full: AtomicBool::new(full),
             syncing: Mutex::new(()),
             last: Mutex::new(None),
@@ -107,6 +109,16 @@ impl Writer {
     /// The page that the processes share.
     pub(super) fn gates(&self) -> Arc<Gates> {
         Arc::clone(&self.shared.gates)
+    }
+
+    /// After a sync of the log has failed: puts what is in it into the database, and that onto the disk.
+    pub(super) fn mend(&self, inside: &Inside) -> Result<(), Error> {
+        let _one_at_a_time = lock(&self.shared.syncing);
+        self.shared.checkpoints.mend(inside)?;
+        if let Some(gate) = self.gates().find(None)? {
+            gate.note_mended();
+        }
+        Ok(())
     }
 
     /// Runs `change` in a transaction, and stores it when the answer is a value. `change` is run again from the start
@@ -306,6 +318,7 @@ impl Shared {
                 Ok(Tried::Locked(error, place)) => (error, place),
                 Err(error) if error.kind() == ErrorKind::Busy => (error, None),
                 Err(error) => {
+                    self.gates.note_failure(&error);
                     group.fail(&error);
                     group.members.answer();
                     return;
@@ -398,28 +411,25 @@ impl Shared {
                 false
             }
         };
+        if group.is_durable() {
+            session.sync_what_was_found(&self.link.file).map_err(Unstored::Failed)?;
+        }
         if !changed {
             // Without a page nobody has written so that it is not synced.
             let seen = gate.and_then(|gate| gate.last_unsynced().map(|write| (gate, write)));
             return Ok(seen.filter(|_| group.is_durable()));
         }
-        // In WAL mode others see the write once it is committed, and it is not synced then. In the rollback modes it
-        // is synced before that.
-        let write = match gate {
-            _ if !wal => None,
-            Some(gate) => Some(gate),
-            None => Some(self.gates.make(session.board()).map_err(Unstored::Failed)?),
-        }
-        .map(|gate| {
-            let write = gate.announce();
-            (gate, write)
-        });
+        let gate = gate.map_or_else(|| self.gates.make(session.board()), Ok).map_err(Unstored::Failed)?;
+        let write = gate.announce();
         match commit(session, deadline) {
+            Ok(()) if wal || session.is_weak() => {
+                *lock(&self.last) = Some(write);
+                Ok(Some((gate, write)).filter(|_| group.is_durable()))
+            }
+            // In the rollback modes it is synced; but who is killed in the middle has others see it before.
             Ok(()) => {
-                if let Some((_, write)) = &write {
-                    *lock(&self.last) = Some(*write);
-                }
-                Ok(write.filter(|_| group.is_durable()))
+                gate.note_synced(write);
+                Ok(None)
             }
             Err(error) if error.kind() == ErrorKind::Busy => {
                 lead.give_back(&mut group.members);
@@ -461,7 +471,7 @@ impl Shared {
         }
         // What was committed before the sync begins is on the disk when it ends.
         let last = lock(&self.last).filter(|last| write.is_before(*last)).unwrap_or(*write);
-        if let Err(error) = sync(gate, log.as_deref()) {
+        if let Err(error) = sync(gate, &self.link.file, log.as_deref()) {
             self.checkpoints.mend(inside).map_err(|_| error)?;
             gate.note_mended();
         }
@@ -478,19 +488,14 @@ enum Unstored {
     Failed(Error),
 }
 
-/// Syncs the write-ahead log; without one there is nothing that is not on the disk.
-pub(super) fn sync(gate: &Gate, log: Option<&fs::File>) -> Result<(), Error> {
-    let synced = if gate.is_damaged() {
-        Err("a sync of it has failed before".to_owned())
-    } else {
-        log.map_or(Ok(()), fs::File::sync_data).map_err(|error| error.to_string())
-    };
-    synced.map_err(|why| {
+/// Syncs the write-ahead log; where there is none, the journal and its removal.
+pub(super) fn sync(gate: &Gate, file: &File, log: Option<&fs::File>) -> Result<(), Error> {
+    if gate.is_damaged() {
+        return Err(sync_failed(&"a sync has failed before"));
+    }
+    log.map_or_else(|| file.sync_side_files(), fs::File::sync_data).map_err(|error| {
         gate.note_damage();
-        Error::new(
-            ErrorKind::Io,
-            format!("its -wal cannot be synced: {why}; look into the system's log, then see with state what was stored"),
-        )
+        sync_failed(&error)
     })
 }
 

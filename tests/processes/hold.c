@@ -18,12 +18,14 @@ void hold_next_sync(void);
 void hold_until_reached(void);
 void hold_let_go(void);
 int hold_log_syncs(void);
+long hold_log_bytes(void);
 void hold_fail_syncs(int count);
 ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t offset);
 
 static atomic_bool commit_armed;
 static atomic_bool sync_armed;
 static atomic_int log_syncs;
+static atomic_long log_bytes;
 static atomic_int failing;
 static sem_t reached;
 static sem_t let_go;
@@ -60,12 +62,18 @@ static bool is_log(int fd) {
 
 /* In WAL mode a commit writes to the log. */
 ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t offset) {
-    if (atomic_load(&commit_armed) && is_log(fd)) stop_if(&commit_armed);
+    if (is_log(fd)) {
+        atomic_fetch_add(&log_bytes, (long)count);
+        stop_if(&commit_armed);
+    }
     return syscall(SYS_pwrite64, fd, bytes, count, offset);
 }
 
 /* How often the log was synced. */
 int hold_log_syncs(void) { return atomic_load(&log_syncs); }
+
+/* How many bytes were written to it. */
+long hold_log_bytes(void) { return atomic_load(&log_bytes); }
 
 /* So many syncs, of whatever file, fail. */
 void hold_fail_syncs(int count) { atomic_store(&failing, count); }

@@ -63,7 +63,8 @@ def stop_in_sync(job):
     """Claims at FULL, and stops for ever when the claim can be seen and is not synced."""
     import ctypes
 
-    durable(0).state("before").ok()
+    # What it has found is synced with its first answer.
+    durable(0).enqueue("before")
     hold = ctypes.CDLL(None)
     hold.hold_next_sync()
     threading.Thread(target=durable(0).claim, args=(job, "stopped", 0, 10), daemon=True).start()
