@@ -81,6 +81,9 @@ impl Session {
         sql.set_prepared_statement_cache_capacity(statements::COUNT);
         // Waiting is done outside, so that a fork need not wait for it.
         sql.busy_timeout(Duration::ZERO)?;
+        // One plan a statement, whatever is bound. Otherwise SQLite plans the search for the next job anew each time,
+        // because of the partial index (https://www.sqlite.org/queryplanner-ng.html#qpstab).
+        sql.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         sql.pragma_update(None, "trusted_schema", false)?;
         sql.pragma_update(None, "temp_store", "MEMORY")?;
         if writable && sql.is_readonly("main")? {
