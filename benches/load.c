@@ -8,13 +8,13 @@
  *     enqueue-many   a hundred jobs a call; each job is counted
  *     claim-batch    a hundred jobs a call; each job is counted
  *
- * Two more measure nothing: `init` makes the table and the jobs of `write`, and `memory` prints what handles take.
+ * Two more measure no speed: `init FILE` makes the table and the jobs of `write`; `memory FILE` prints what the first
+ * handle takes when it has worked for a while, and each more, on the same file and on others.
  */
 #include "bench.h"
 
 #include <fencepost.h>
 
-#include <malloc.h>
 #include <unistd.h>
 
 /* A lease of this length outlives any run. */
@@ -176,6 +176,58 @@ static void init(const char *file) {
     fencepost_close(db);
 }
 
+static long resident_kb(void) {
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+
+    if (file == NULL || fscanf(file, "%*s %ld", &pages) != 1) stop("/proc/self/statm cannot be read");
+    fclose(file);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void use(fencepost_db *db, int steps) {
+    struct worker worker = {.process = db, .name = "worker"};
+    fencepost_error error;
+    fencepost_job *job;
+
+    for (worker.steps = 0; worker.steps < steps; worker.steps++) step_next(&worker);
+    fencepost_grant *grant = claim_next(&worker);
+    check("state", fencepost_state(db, grant->id, &job, &error), &error);
+    complete(&worker, grant);
+    fencepost_job_free(job);
+    fencepost_grant_free(grant);
+}
+
+static void memory(const char *file) {
+    enum { MORE = 64 };
+    fencepost_db *all[1 + 2 * MORE];
+    char other[4096];
+    fencepost_error error;
+
+    long none = resident_kb();
+    all[0] = open_file(file, true);
+    use(all[0], 5000);
+    long first = resident_kb();
+    for (int i = 1; i <= MORE; i++) {
+        all[i] = open_file(file, true);
+        use(all[i], 1);
+    }
+    long same = resident_kb();
+    for (int i = MORE + 1; i <= 2 * MORE; i++) {
+        snprintf(other, sizeof other, "%s-%d.db", file, i);
+        all[i] = open_file(other, true);
+        check("init_db", fencepost_init_db(all[i], &error), &error);
+        for (int j = 0; j < 4; j++) {
+            snprintf(other, sizeof other, "%lld-%d", (long long)nanoseconds(), j);
+            check("enqueue", fencepost_enqueue(all[i], other, &error), &error);
+        }
+        use(all[i], 1);
+    }
+    long apart = resident_kb();
+    printf("first_kb=%ld same_kb=%.1f apart_kb=%.1f\n", first - none, (double)(same - first) / MORE, (double)(apart - same) / MORE);
+    for (int i = 0; i <= 2 * MORE; i++) fencepost_close(all[i]);
+}
+
 static const struct load LOADS[] = {
     {"write", begin_write, step_write, free_own},
     {"cycle", NULL, step_cycle, NULL},
@@ -191,6 +243,10 @@ int main(int count, char **arguments) {
 
     if (count == 3 && strcmp(arguments[1], "init") == 0) {
         init(arguments[2]);
+        return 0;
+    }
+    if (count == 3 && strcmp(arguments[1], "memory") == 0) {
+        memory(arguments[2]);
         return 0;
     }
     return bench_main(count, arguments, &PROGRAM);
