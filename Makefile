@@ -43,7 +43,7 @@ test: ## Set up, build and run every suite; ends with "N passed, N failed"
 .PHONY: bench
 bench: stage ## Measure against a bare C program on SQLite; ONLY="threads-*", ROUNDS=5, SECONDS=2
 	@$(STAGED) $(MAKE) --no-print-directory -C benches
-	@$(STAGED) benches/run --only '$(ONLY)' --rounds $(or $(ROUNDS),5) --seconds $(or $(SECONDS),2)
+	@$(STAGED) python3 -B benches/run --only '$(ONLY)' --rounds $(or $(ROUNDS),5) --seconds $(or $(SECONDS),2)
 
 .PHONY: setup
 setup: ## Install what building and testing need, if anything is missing
@@ -80,7 +80,8 @@ uninstall: ## Remove what `make install` with the same PREFIX, LIBDIR and DESTDI
 .PHONY: clean
 clean: ## Remove all that was built
 	cargo clean
-	rm -rf build bindings/c/build tests/abi/build tests/processes/build tests/powercut/build benches/build
+	rm -rf build bindings/c/build tests/abi/build tests/processes/build tests/powercut/build
+	rm -rf benches/build benches/peers/.installed
 
 ##@ Files that are made from others and checked in
 
