@@ -43,7 +43,7 @@ test: ## Set up, build and run every suite; ends with "N passed, N failed"
 .PHONY: bench
 bench: stage ## Measure against a bare C program on SQLite; ONLY="threads-*", ROUNDS=5, SECONDS=2
 	@$(STAGED) $(MAKE) --no-print-directory -C benches
-	@$(STAGED) python3 -B benches/run --only '$(ONLY)' --rounds $(or $(ROUNDS),5) --seconds $(or $(SECONDS),2)
+	@$(STAGED) python3 -B benches/run --only '$(ONLY)' $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SECONDS),--seconds $(SECONDS))
 
 .PHONY: setup
 setup: ## Install what building and testing need, if anything is missing

@@ -6,8 +6,8 @@
  * Each operation has the rule of the library's in its WHERE clause, is one BEGIN IMMEDIATE, and is synced alike. What
  * only the library does is left out: it explains no refusal, and looks at no types and no schema.
  *
- * Three more measure nothing, or no SQLite: `fill FILE CLAIMABLE HELD` adds rows to a table that `load init` has made,
- * `empty FILE` removes them, and `sync FILE` prints how long the disk takes to sync one overwritten page.
+ * Two more measure no SQLite: `fill FILE CLAIMABLE HELD` replaces the rows of a table that `load init` has made, and
+ * `sync FILE` prints how long the disk takes to sync one overwritten page, and which SQLite this is.
  */
 #include "bench.h"
 
@@ -341,7 +341,8 @@ static void print_sync_time(const char *file) {
     close(descriptor);
     unlink(file);
     qsort(times, SYNCS, sizeof *times, by_size);
-    printf("p50_us=%.1f p99_us=%.1f\n", (double)times[SYNCS / 2] / 1e3, (double)times[SYNCS * 99 / 100] / 1e3);
+    printf("p50_us=%.1f p99_us=%.1f sqlite=%d\n", (double)times[SYNCS / 2] / 1e3, (double)times[SYNCS * 99 / 100] / 1e3,
+           sqlite3_libversion_number());
 }
 
 static const struct load LOADS[] = {

@@ -77,10 +77,11 @@ class Contestant:
 
 
 def contestants(programs):
-    """fencepost first: in C, in Python as most of the others, and both once more at NORMAL."""
+    """fencepost first: in C, in Python as most of the others, with its call for both steps, and at NORMAL."""
     c, python = [programs / "worker"], [sys.executable, "-B", HERE / "worker.py"]
     yield Contestant("fencepost", "fencepost (C)", c, modes=("full",))
     yield Contestant("fencepost", "fencepost (Python, ctypes)", python, modes=("full",))
+    yield Contestant("fencepost-chain", "fencepost, complete_and_claim_next (C)", c, modes=("full",))
     yield Contestant("fencepost-normal", "fencepost at NORMAL (C)", c, modes=("own",))
     yield Contestant("fencepost-normal", "fencepost at NORMAL (Python, ctypes)", python, modes=("own",))
     yield Contestant("plainjob", "plainjob (Node.js)", ["node", NODE / "worker.mjs"], install=from_npm)

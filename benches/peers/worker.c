@@ -1,4 +1,7 @@
-/* A worker on fencepost in C; see worker.py. */
+/*
+ * A worker on fencepost in C; see worker.py. As "fencepost-chain" it reports a job done and takes the next one in one
+ * call, as "fencepost-normal" it asks for the durability NORMAL.
+ */
 #include <fencepost.h>
 
 #include <stdio.h>
@@ -31,7 +34,28 @@ static void make(int count) {
     }
 }
 
-static void work(int synchronous) {
+static fencepost_grant *take(void) {
+    fencepost_grant *grant;
+    fencepost_status status = fencepost_claim_next(db, "worker", fencepost_now(), 60, &grant, NULL);
+
+    if (status != FENCEPOST_NOT_FOUND) check(status);
+    return grant;
+}
+
+/* Reports the job done, and answers the next one, or NULL. */
+static fencepost_grant *done(bool chain, fencepost_grant *grant) {
+    fencepost_grant *next = NULL;
+    double now = fencepost_now();
+
+    if (chain)
+        check(fencepost_complete_and_claim_next(db, grant->id, "worker", grant->fence, now, NULL, 60, &next, NULL));
+    else
+        check(fencepost_complete(db, grant->id, "worker", grant->fence, now, NULL, NULL));
+    fencepost_grant_free(grant);
+    return chain ? next : take();
+}
+
+static void work(bool chain, int synchronous) {
     enum { MOST = 1000000 };
     static int jobs[MOST];
     int count = 0;
@@ -40,17 +64,13 @@ static void work(int synchronous) {
     puts("ready");
     fflush(stdout);
     while (getchar() != '\n') continue;
-    for (;;) {
-        double begun = milliseconds();
-        fencepost_grant *grant;
-        fencepost_status status = fencepost_claim_next(db, "worker", fencepost_now(), 60, &grant, NULL);
-        if (status == FENCEPOST_NOT_FOUND) break;
-        check(status);
+    double begun = milliseconds();
+    for (fencepost_grant *grant = take(); grant != NULL;) {
         if (count < MOST) jobs[count++] = atoi(grant->id);
-        check(fencepost_complete(db, grant->id, "worker", grant->fence, fencepost_now(), NULL, NULL));
-        fencepost_grant_free(grant);
-        double wait = milliseconds() - begun;
-        if (wait > longest) longest = wait;
+        grant = done(chain, grant);
+        double over = milliseconds();
+        if (over - begun > longest) longest = over - begun;
+        begun = over;
     }
     puts("done");
     fflush(stdout);
@@ -69,7 +89,7 @@ int main(int count, char **arguments) {
     snprintf(file, sizeof file, "%s/queue.db", arguments[3]);
     check(fencepost_open(file, &options, &db, NULL));
     if (strcmp(arguments[2], "make") == 0) make(count > 4 ? atoi(arguments[4]) : 0);
-    else work(normal ? 1 : 2);
+    else work(strcmp(arguments[1], "fencepost-chain") == 0, normal ? 1 : 2);
     fencepost_close(db);
     return 0;
 }
