@@ -41,7 +41,9 @@ test: ## Set up, build and run every suite; ends with "N passed, N failed"
 	@scripts/run-suites stage $(SUITES:%=test-%)
 
 .PHONY: bench
-bench: stage ## Measure against a bare C program on SQLite; ONLY="threads-*", ROUNDS=5, SECONDS=2
+bench: ## Measure against bare SQLite and other queues; ONLY="threads-* peers" ROUNDS=9 SECONDS=1
+	@scripts/setup test
+	@$(MAKE) --no-print-directory stage
 	@$(STAGED) $(MAKE) --no-print-directory -C benches
 	@$(STAGED) python3 -B benches/run --only '$(ONLY)' $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SECONDS),--seconds $(SECONDS))
 

@@ -225,6 +225,8 @@ int bench_main(int count, char **arguments, const struct program *program) {
         else stop("what is %s?", name);
     }
     if (config.processes < 1 || config.threads < 1 || config.seconds <= 0) stop("a number is too small");
+    /* Or a worker of `write` would come back to a job before its lease is over. */
+    if (config.processes * config.threads > JOBS / 2) stop("these are too many workers");
     for (const struct load *load = program->loads; load->name != NULL; load++) {
         if (strcmp(load->name, arguments[1]) == 0) {
             run(program, load, &config);
