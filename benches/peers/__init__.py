@@ -168,7 +168,7 @@ SYNCHRONOUS = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
 
 
 class Contest:
-    """The line of the table. Rounds go over all contestants, so that all have the same weather."""
+    """The line of the table."""
 
     name = "peers"
     what = "other queues in one SQLite file, at equal sync (FULL): one worker; four"
@@ -183,28 +183,31 @@ class Contest:
         self.versions = {c.name: c.version for c in ready if c.version}
         results, made = {}, {}
         for number in range(self.rounds):
-            for contestant in ready if number % 2 == 0 else ready[::-1]:
-                try:
-                    self.play(contestant, bench.files.folder, made, results.setdefault(contestant.shown, {}))
-                except Missing as why:
-                    if contestant.name.startswith("fencepost"):
-                        raise
-                    self.say(f"    left out: {contestant.shown}: {why}")
-                    ready = [other for other in ready if other is not contestant]
-                    del results[contestant.shown]
+            for mode in "own", "full":
+                for workers in 1, 4:
+                    # Beside each other in time are those that are compared.
+                    for contestant in ready if number % 2 == 0 else ready[::-1]:
+                        if mode not in contestant.modes:
+                            continue
+                        try:
+                            result = self.play(contestant, bench.files.folder, made, mode, workers)
+                        except Missing as why:
+                            if contestant.name.startswith("fencepost"):
+                                raise
+                            self.say(f"    left out: {contestant.shown}: {why}")
+                            ready = [other for other in ready if other is not contestant]
+                            results.pop(contestant.shown, None)
+                            continue
+                        results.setdefault(contestant.shown, {}).setdefault((mode, workers), []).append(result)
         for folder in made.values():
             shutil.rmtree(folder)
-        return results
+        return {contestant.shown: results[contestant.shown] for contestant in ready}
 
-    def play(self, contestant, folder, made, results):
-        """One round of one of them."""
+    def play(self, contestant, folder, made, mode, workers):
         if contestant.name not in made:
             made[contestant.name] = folder / f"made-{contestant.name}"
             make(contestant, made[contestant.name], self.count)
-        for mode in contestant.modes:
-            for workers in 1, 4:
-                result = work(contestant, made[contestant.name], folder / "working", mode, workers, self.count)
-                results.setdefault((mode, workers), []).append(result)
+        return work(contestant, made[contestant.name], folder / "working", mode, workers, self.count)
 
     def shown(self, results):
         for name, by_mode in results.items():
