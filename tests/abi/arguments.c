@@ -75,6 +75,101 @@ static void null_for_every_pointer_in_turn(void) {
     fencepost_close(db);
 }
 
+static void null_for_every_pointer_of_the_workers_loop(void) {
+    const char *ids[] = {"new", NULL};
+    bool added[2] = {true, true};
+    int64_t memory = 7;
+    uint64_t count = 7;
+    fencepost_grant *grant = (fencepost_grant *)&memory;
+    fencepost_grants *grants = (fencepost_grants *)&memory;
+    fencepost_jobs *jobs = (fencepost_jobs *)&memory;
+
+    prepare();
+    char *before = snapshot();
+
+    INVALID("db", fencepost_enqueue_at(NULL, "new", 1, &error));
+    INVALID("id", fencepost_enqueue_at(db, NULL, 1, &error));
+    INVALID("db", fencepost_release_at(NULL, "held", "w", 1, 1, &error));
+    INVALID("id", fencepost_release_at(db, NULL, "w", 1, 1, &error));
+    INVALID("owner", fencepost_release_at(db, "held", NULL, 1, 1, &error));
+
+    INVALID("db", fencepost_enqueue_many(NULL, ids, 1, added, &error));
+    CHECK(!added[0] && added[1]);
+    INVALID("ids", fencepost_enqueue_many(db, NULL, 2, added, &error));
+    CHECK(!added[0] && !added[1]);
+    INVALID("ids[1]", fencepost_enqueue_many(db, ids, 2, NULL, &error));
+    INVALID("count", fencepost_enqueue_many(db, ids, SIZE_MAX, added, &error));
+
+    INVALID("db", fencepost_claim_next(NULL, "w", 200, 1, &grant, &error));
+    CHECK(grant == NULL);
+    INVALID("owner", fencepost_claim_next(db, NULL, 200, 1, &grant, &error));
+    INVALID("grant", fencepost_claim_next(db, "w", 200, 1, NULL, &error));
+    INVALID("db", fencepost_claim_batch(NULL, "w", 200, 1, 1, &grants, &error));
+    CHECK(grants == NULL);
+    INVALID("owner", fencepost_claim_batch(db, NULL, 200, 1, 1, &grants, &error));
+    INVALID("grants", fencepost_claim_batch(db, "w", 200, 1, 1, NULL, &error));
+    INVALID("max", fencepost_claim_batch(db, "w", 200, 1, 0, &grants, &error));
+
+    grant = (fencepost_grant *)&memory;
+    INVALID("db", fencepost_complete_and_claim_next(NULL, "held", "w", 1, 101, "r", 1, &grant, &error));
+    CHECK(grant == NULL);
+    INVALID("id", fencepost_complete_and_claim_next(db, NULL, "w", 1, 101, "r", 1, &grant, &error));
+    INVALID("owner", fencepost_complete_and_claim_next(db, "held", NULL, 1, 101, "r", 1, &grant, &error));
+    INVALID("next", fencepost_complete_and_claim_next(db, "held", "w", 1, 101, "r", 1, NULL, &error));
+
+    INVALID("db", fencepost_count(NULL, FENCEPOST_CONDITION_HELD, 1, &count, &error));
+    CHECK(count == 0);
+    INVALID("count", fencepost_count(db, FENCEPOST_CONDITION_HELD, 1, NULL, &error));
+    INVALID("db", fencepost_list(NULL, FENCEPOST_CONDITION_HELD, 1, NULL, 1, &jobs, &error));
+    CHECK(jobs == NULL);
+    INVALID("jobs", fencepost_list(db, FENCEPOST_CONDITION_HELD, 1, NULL, 1, NULL, &error));
+    INVALID("max", fencepost_list(db, FENCEPOST_CONDITION_HELD, 1, NULL, 0, &jobs, &error));
+    static const int32_t none[] = {0, 5, -1, INT32_MAX, INT32_MIN};
+    for (size_t index = 0; index < sizeof none / sizeof *none; index++) {
+        INVALID("condition", fencepost_count(db, none[index], 1, &count, &error));
+        INVALID("condition", fencepost_list(db, none[index], 1, NULL, 1, &jobs, &error));
+    }
+
+    CHECK(strcmp(before, snapshot()) == 0);
+
+    /* What was added need not be told, and the largest page is as long as there are jobs. */
+    ANSWERS(FENCEPOST_OK, fencepost_enqueue_many(db, ids, 1, NULL, &error));
+    ANSWERS(FENCEPOST_OK, fencepost_list(db, FENCEPOST_CONDITION_CLAIMABLE, 1, NULL, SIZE_MAX, &jobs, &error));
+    CHECK(jobs->count == 2 && strcmp(jobs->jobs[1]->id, "new") == 0);
+    fencepost_jobs_free(jobs);
+    ANSWERS(FENCEPOST_OK, fencepost_claim_batch(db, "v", 1, 1, SIZE_MAX, &grants, &error));
+    CHECK(grants->count == 2 && grants->grants[0]->fence == 1);
+    fencepost_grants_free(grants);
+    fencepost_close(db);
+}
+
+/* What was given before is not left where a refusal or an error is answered. */
+static void nothing_is_given_when_it_is_refused(void) {
+    int64_t memory = 7;
+    fencepost_grant *grant;
+    fencepost_grants *grants = (fencepost_grants *)&memory;
+    bool added[1] = {true};
+    const char *ids[] = {"free"};
+
+    prepare();
+    ANSWERS(FENCEPOST_EXISTS, fencepost_enqueue_many(db, ids, 1, added, &error));
+    CHECK(!added[0]);
+    ANSWERS(FENCEPOST_OK, fencepost_claim_next(db, "v", 105, 10, &grant, &error));
+    CHECK(strcmp(grant->id, "free") == 0 && grant->fence == 1);
+    fencepost_grant_free(grant);
+    ANSWERS(FENCEPOST_NOT_FOUND, fencepost_claim_next(db, "v", 105, 10, &grant, &error));
+    CHECK(grant == NULL);
+    ANSWERS(FENCEPOST_NOT_FOUND, fencepost_claim_batch(db, "v", 105, 10, 5, &grants, &error));
+    CHECK(grants == NULL);
+    grant = (fencepost_grant *)&memory;
+    ANSWERS(FENCEPOST_STALE, fencepost_complete_and_claim_next(db, "held", "w", 2, 105, "r", 1, &grant, &error));
+    CHECK(grant == NULL);
+    grant = (fencepost_grant *)&memory;
+    ANSWERS(FENCEPOST_OK, fencepost_complete_and_claim_next(db, "held", "w", 1, 105, "r", 1, &grant, &error));
+    CHECK(grant == NULL);
+    fencepost_close(db);
+}
+
 static void the_error_may_be_null_everywhere(void) {
     int64_t fence;
     fencepost_db *opened;
@@ -97,6 +192,9 @@ static void the_error_may_be_null_everywhere(void) {
 static void what_was_not_made_can_be_freed(void) {
     fencepost_close(NULL);
     fencepost_job_free(NULL);
+    fencepost_jobs_free(NULL);
+    fencepost_grant_free(NULL);
+    fencepost_grants_free(NULL);
 }
 
 static void text_that_is_not_utf8(void) {
@@ -358,6 +456,8 @@ static void timeouts_of_every_kind(void) {
 int main(int count, char **arguments) {
     static const struct test tests[] = {
         {"NULL for every pointer in turn", null_for_every_pointer_in_turn},
+        {"NULL for every pointer of the worker's loop", null_for_every_pointer_of_the_workers_loop},
+        {"nothing is given when it is refused", nothing_is_given_when_it_is_refused},
         {"the error may be NULL everywhere", the_error_may_be_null_everywhere},
         {"what was not made can be freed", what_was_not_made_can_be_freed},
         {"text that is not UTF-8", text_that_is_not_utf8},

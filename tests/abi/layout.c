@@ -24,6 +24,18 @@ AT(fencepost_job, fence, 24, 8);
 AT(fencepost_job, result, 32, 8);
 AT(fencepost_job, done, 40, 1);
 
+AT(fencepost_jobs, count, 0, 8);
+AT(fencepost_jobs, jobs, 8, 8);
+
+AT(fencepost_grant, id, 0, 8);
+AT(fencepost_grant, fence, 8, 8);
+
+AT(fencepost_grants, count, 0, 8);
+AT(fencepost_grants, grants, 8, 8);
+
+_Static_assert(FENCEPOST_CONDITION_CLAIMABLE == 1 && FENCEPOST_CONDITION_HELD == 2 && FENCEPOST_CONDITION_DELAYED == 3 &&
+                   FENCEPOST_CONDITION_DONE == 4,
+               "conditions");
 _Static_assert(sizeof(fencepost_status) == 4, "fencepost_status");
 _Static_assert(FENCEPOST_DURABILITY_FULL == 0 && FENCEPOST_DURABILITY_NORMAL == 1, "durability");
 _Static_assert(FENCEPOST_OPEN_EXISTING == 1 && FENCEPOST_OPEN_READ_ONLY == 2 && FENCEPOST_OPEN_KEEP_JOURNAL_MODE == 4 &&

@@ -120,6 +120,53 @@ static void threads_on_one_handle(void) {
     CHECK(strcmp(sql("jobs.db", "PRAGMA integrity_check"), "ok") == 0);
 }
 
+/* --- many workers, one line --- */
+
+enum { LINE = 200 };
+
+static atomic_int worked[LINE];
+
+static void *work_on_the_line(void *argument) {
+    char owner[16];
+    fencepost_grant *grant, *next;
+    fencepost_error detail;
+
+    snprintf(owner, sizeof owner, "worker %d", (int)(intptr_t)argument);
+    fencepost_status status = fencepost_claim_next(db, owner, 0, 1e9, &grant, &detail);
+    CHECK(status == FENCEPOST_OK || status == FENCEPOST_NOT_FOUND);
+    while (grant != NULL) {
+        atomic_fetch_add(&worked[atoi(grant->id)], 1);
+        CHECK(fencepost_complete_and_claim_next(db, grant->id, owner, grant->fence, 1, owner, 1e9, &next, &detail) ==
+              FENCEPOST_OK);
+        fencepost_grant_free(grant);
+        grant = next;
+    }
+    return NULL;
+}
+
+static void each_job_of_a_line_goes_to_one_worker(void) {
+    static char names[LINE][8];
+    const char *ids[LINE];
+    pthread_t threads[THREADS];
+    uint64_t count;
+
+    db = open_ready("jobs.db");
+    for (int index = 0; index < LINE; index++) {
+        snprintf(names[index], sizeof names[index], "%d", index);
+        ids[index] = names[index];
+    }
+    ANSWERS(FENCEPOST_OK, fencepost_enqueue_many(db, ids, LINE, NULL, &error));
+    for (int index = 0; index < THREADS; index++) {
+        CHECK(pthread_create(&threads[index], NULL, work_on_the_line, (void *)(intptr_t)index) == 0);
+    }
+    for (int index = 0; index < THREADS; index++) CHECK(pthread_join(threads[index], NULL) == 0);
+    for (int index = 0; index < LINE; index++) CHECK(atomic_load(&worked[index]) == 1);
+    ANSWERS(FENCEPOST_OK, fencepost_count(db, FENCEPOST_CONDITION_DONE, 1, &count, &error));
+    CHECK(count == LINE);
+    CHECK(strcmp(sql("jobs.db", "SELECT min(fence), max(fence), count(*) FROM jobs WHERE done"), "1|1|200") == 0);
+    fencepost_close(db);
+}
+
 /* --- handles that come and go --- */
 
 static void *open_and_close(void *argument) {
@@ -309,6 +356,7 @@ static void a_reader_in_the_way_of_a_commit(void) {
 int main(int count, char **arguments) {
     static const struct test tests[] = {
         {"large: 32 threads on one handle", threads_on_one_handle},
+        {"each job of a line goes to one worker", each_job_of_a_line_goes_to_one_worker},
         {"handles that come and go", handles_that_come_and_go},
         {"one descriptor for every file, until it is deleted", one_descriptor_for_every_file_until_it_is_deleted},
         {"claim_many without wait is refused as claim is", claim_many_without_wait_is_refused_as_claim_is},
