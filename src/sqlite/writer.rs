@@ -391,6 +391,9 @@ impl Shared {
         group: &mut Group<'_>,
         deadline: Instant,
     ) -> Result<Option<(Arc<Gate>, Write)>, Unstored> {
+        if self.full.load(Ordering::Relaxed) {
+            session.sync_what_was_found(&self.link.file).map_err(Unstored::Failed)?;
+        }
         let changed = match group.run(session, lead) {
             Ok(changed) => changed,
             Err(_) if !group.members.is_empty() => {
@@ -411,9 +414,6 @@ impl Shared {
                 false
             }
         };
-        if group.is_durable() {
-            session.sync_what_was_found(&self.link.file).map_err(Unstored::Failed)?;
-        }
         if !changed {
             // Without a page nobody has written so that it is not synced.
             let seen = gate.and_then(|gate| gate.last_unsynced().map(|write| (gate, write)));

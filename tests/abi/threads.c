@@ -135,7 +135,7 @@ static void *work_on_the_line(void *argument) {
     fencepost_status status = fencepost_claim_next(db, owner, 0, 1e9, &grant, &detail);
     CHECK(status == FENCEPOST_OK || status == FENCEPOST_NOT_FOUND);
     while (grant != NULL) {
-        atomic_fetch_add(&worked[atoi(grant->id)], 1);
+        atomic_fetch_add(&worked[strtol(grant->id, NULL, 10)], 1);
         CHECK(fencepost_complete_and_claim_next(db, grant->id, owner, grant->fence, 1, owner, 1e9, &next, &detail) ==
               FENCEPOST_OK);
         fencepost_grant_free(grant);
@@ -145,7 +145,7 @@ static void *work_on_the_line(void *argument) {
 }
 
 static void each_job_of_a_line_goes_to_one_worker(void) {
-    static char names[LINE][8];
+    static char names[LINE][16];
     const char *ids[LINE];
     pthread_t threads[THREADS];
     uint64_t count;

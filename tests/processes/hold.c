@@ -52,13 +52,16 @@ static void stop_if(atomic_bool *armed) {
     wait_for(&let_go);
 }
 
-static bool is_log(int fd) {
+static bool ends_with(int fd, const char *suffix) {
     char link[32], name[4096];
+    size_t end = strlen(suffix);
 
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t length = readlink(link, name, sizeof name);
-    return length > 4 && memcmp(name + length - 4, "-wal", 4) == 0;
+    return length > (ssize_t)end && memcmp(name + length - end, suffix, end) == 0;
 }
+
+static bool is_log(int fd) { return ends_with(fd, "-wal"); }
 
 /* In WAL mode a commit writes to the log. */
 ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t offset) {
@@ -78,10 +81,10 @@ long hold_log_bytes(void) { return atomic_load(&log_bytes); }
 /* So many syncs, of whatever file, fail. */
 void hold_fail_syncs(int count) { atomic_store(&failing, count); }
 
-/* In the rollback modes a commit syncs the journal and the database, with the exclusive lock held. */
+/* In the rollback modes a commit syncs the journal, with the exclusive lock held. */
 static int sync_with(long call, int fd) {
     if (atomic_load(&sync_armed) && is_log(fd)) stop_if(&sync_armed);
-    if (atomic_load(&commit_armed) && !is_log(fd)) stop_if(&commit_armed);
+    if (atomic_load(&commit_armed) && ends_with(fd, "-journal")) stop_if(&commit_armed);
     if (is_log(fd)) atomic_fetch_add(&log_syncs, 1);
     if (atomic_load(&failing) > 0 && atomic_fetch_sub(&failing, 1) > 0) {
         errno = EIO;
