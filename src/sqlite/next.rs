@@ -14,9 +14,11 @@ use crate::rules::Grant;
 /// What both searches ask for. A row that no claim can be granted on is passed over, or it would keep all others
 /// waiting.
 macro_rules! line {
-    ($when:literal, $rows:literal) => {
+    ($when:literal, $number:literal, $rows:literal) => {
         concat!(
-            "SELECT id FROM main.jobs WHERE done = 0 AND ",
+            "SELECT id, ",
+            $number,
+            " FROM main.jobs WHERE done = 0 AND ",
             $when,
             " AND typeof(id) = 'text' AND fence BETWEEN 0 AND 9223372036854775806 AND typeof(fence) = 'integer'
              AND typeof(until) = 'real' ORDER BY until, ",
@@ -26,50 +28,66 @@ macro_rules! line {
     };
 }
 
-const OVER: [&str; 2] =
-    [line!("until > 0 AND until <= ?1", "id"), line!("until > 0 AND until <= ?1", "_rowid_")];
-const WAITING: [&str; 2] = [line!("until <= min(0, ?1)", "id"), line!("until <= min(0, ?1)", "_rowid_")];
+/// In tables without row numbers, and with them.
+const OVER: [&str; 2] = [
+    line!("until > 0 AND until <= ?1", "NULL", "id"),
+    line!("until > 0 AND until <= ?1", "_rowid_", "_rowid_"),
+];
+const WAITING: [&str; 2] =
+    [line!("until <= min(0, ?1)", "NULL", "id"), line!("until <= min(0, ?1)", "_rowid_", "_rowid_")];
+
+/// A job that can be claimed, and the number of its row.
+struct Place {
+    id: String,
+    number: Option<i64>,
+}
 
 /// Claims up to `max` jobs for `owner`.
 pub(crate) fn claim(jobs: &Jobs<'_>, owner: &str, now: f64, until: f64, max: usize) -> Answer<Vec<Grant>> {
-    let mut ids = find(jobs, OVER, now, max)?;
-    if ids.len() < max {
-        ids.extend(find(jobs, WAITING, now, max - ids.len())?);
+    let mut places = find(jobs, OVER, now, max)?;
+    if places.len() < max {
+        places.extend(find(jobs, WAITING, now, max - places.len())?);
     }
-    let mut grants = Vec::with_capacity(ids.len());
-    for id in ids {
-        match statements::claim(jobs, &id, owner, now, until)? {
-            Ok(fence) => grants.push(Grant { id, fence }),
-            Err(refusal) => {
-                return Err(Error::new(
-                    ErrorKind::Internal,
-                    format!("job {} was found claimable and then not: {refusal}", statements::shown(&id)),
-                ));
-            }
-        }
+    let mut grants = Vec::with_capacity(places.len());
+    for Place { id, number } in places {
+        let fence = match number {
+            Some(number) => statements::claim_found(jobs, &id, number, owner, now, until)?,
+            None => match statements::claim(jobs, &id, owner, now, until)? {
+                Ok(fence) => fence,
+                Err(refusal) => {
+                    return Err(Error::new(
+                        ErrorKind::Internal,
+                        format!("job {} was found claimable and then not: {refusal}", statements::shown(&id)),
+                    ));
+                }
+            },
+        };
+        grants.push(Grant { id, fence });
     }
     Ok(if grants.is_empty() { Err(Refusal::NotFound) } else { Ok(grants) })
 }
 
-fn find(jobs: &Jobs<'_>, search: [&str; 2], now: f64, max: usize) -> Result<Vec<String>, Error> {
+fn find(jobs: &Jobs<'_>, search: [&str; 2], now: f64, max: usize) -> Result<Vec<Place>, Error> {
     let mut statement = jobs.prepare_cached(search[usize::from(jobs.rowid)])?;
     let mut limit = max;
     loop {
         let mut rows = statement.query(params![now, i64::try_from(limit).unwrap_or(i64::MAX)])?;
-        let (mut ids, mut passed_over) = (Vec::new(), 0);
+        let (mut places, mut passed_over) = (Vec::new(), 0);
         while let Some(row) = rows.next()? {
             match row.get_ref(0)?.as_str() {
-                Ok(id) if !id.contains('\0') => ids.push(id.to_owned()),
+                Ok(id) if !id.contains('\0') => {
+                    places.push(Place { id: id.to_owned(), number: row.get(1)? });
+                }
                 // No caller could name it, so none can be given it.
                 _ => passed_over += 1,
             }
         }
-        if passed_over == 0 || ids.len() + passed_over < limit {
-            return Ok(ids);
+        if passed_over == 0 || places.len() + passed_over < limit {
+            return Ok(places);
         }
-        if ids.len() >= max {
-            ids.truncate(max);
-            return Ok(ids);
+        if places.len() >= max {
+            places.truncate(max);
+            return Ok(places);
         }
         limit = limit.saturating_add(passed_over);
     }

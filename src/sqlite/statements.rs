@@ -24,14 +24,28 @@ const STATE: &str =
 /// What a refusal is explained by: the row without its result, which may be large, and is no reason.
 const REASON: &str = "SELECT id, owner, until, fence, NULL, done FROM main.jobs WHERE id = ?1 COLLATE BINARY";
 
-const CLAIM: &str = "UPDATE OR ABORT main.jobs SET owner = ?2, until = ?4, fence = fence + 1
-    WHERE id = ?1 COLLATE BINARY AND done = 0 AND until <= ?3 AND fence BETWEEN 0 AND 9223372036854775806
-    AND typeof(until) = 'real' AND typeof(fence) = 'integer'";
+macro_rules! claim {
+    ($row:literal) => {
+        concat!(
+            "UPDATE OR ABORT main.jobs SET owner = ?2, until = ?4, fence = fence + 1 WHERE ",
+            $row,
+            " AND done = 0 AND until <= ?3 AND fence BETWEEN 0 AND 9223372036854775806
+             AND typeof(until) = 'real' AND typeof(fence) = 'integer'"
+        )
+    };
+}
+
+const CLAIM: &str = claim!("id = ?1 COLLATE BINARY");
+
+/// A row that was found by a search: its number leads to it at once, wherever its id is among all ids.
+const CLAIM_FOUND: &str = claim!("_rowid_ = ?1");
 
 /// What a claim has stored. Not RETURNING: SQLite makes a table of its own for that, and a statement journal, which
 /// take longer than this.
 const GRANTED: &str =
     "SELECT fence FROM main.jobs WHERE id = ?1 COLLATE BINARY AND owner = ?2 COLLATE BINARY AND until = ?3";
+
+const GRANTED_FOUND: &str = "SELECT fence FROM main.jobs WHERE _rowid_ = ?4 AND +id = ?1 AND owner = ?2 COLLATE BINARY AND until = ?3";
 
 const RENEW: &str = "UPDATE OR ABORT main.jobs SET until = ?5
     WHERE id = ?1 COLLATE BINARY AND done = 0 AND owner = ?2 COLLATE BINARY AND fence = ?3 AND until > ?4
@@ -83,6 +97,22 @@ pub(crate) fn claim(sql: &Connection, id: &str, owner: &str, now: f64, until: f6
         )),
         Ok(_) => Err(kept_from_it(id)),
     }
+}
+
+/// Claims a job that was found claimable in this transaction, in the row of that number.
+pub(crate) fn claim_found(
+    sql: &Connection,
+    id: &str,
+    number: i64,
+    owner: &str,
+    now: f64,
+    until: f64,
+) -> Result<i64, Error> {
+    let changed = sql.prepare_cached(CLAIM_FOUND)?.execute(params![number, owner, now, until])?;
+    let mut granted = sql.prepare_cached(GRANTED_FOUND)?;
+    let fence = granted.query_row(params![id, owner, until, number], |row| row.get(0)).optional()?;
+    // A trigger of the application may have made another row of it, also when it was run for an earlier one.
+    fence.filter(|_| changed == 1).ok_or_else(|| kept_from_it(id))
 }
 
 pub(crate) fn renew(sql: &Connection, id: &str, owner: &str, fence: i64, now: f64, until: f64) -> Answer<()> {
