@@ -6,7 +6,7 @@
 //!
 //! - **Whose turn.** SQLite has no queue for its write lock: who finds it taken sleeps and tries again, and the
 //!   one that has just had it is always the first to come back. Here who finds it taken sleeps on the word `turn`,
-//!   and who gives it up wakes the one that has slept longest. Whoever has woken somebody lets it go first.
+//!   and who gives it up wakes the one that has slept longest. Until that one has it, all others queue behind.
 //! - **Which writes are on the disk.** A write in the write-ahead log can be seen by others before it is synced.
 //!   Each is numbered before it can be seen, and the number is noted as synced once it is. Who gives an answer that
 //!   rests on what it saw compares the two first, and syncs the log itself where they differ.
@@ -14,7 +14,7 @@
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ use nix::fcntl::posix_fallocate;
 use rusqlite::ffi;
 
 use super::file::{File, Identity};
-use super::neighbour::{BOARD_SIZE, SharedBoard, futex_wait, futex_wake_one};
+use super::neighbour::{BOARD_SIZE, Board, SharedBoard, futex_wait, futex_wake_one};
 use crate::error::{Error, ErrorKind};
 
 /// The first word of the page: "fencepo" and the number of its layout.
@@ -35,16 +35,20 @@ const DAMAGED: u32 = u32::from_be_bytes(*b"torn");
 /// costs about as much as a write without a sync.
 const SLICE: Duration = Duration::from_millis(1);
 
-/// See [`Gate::owed`].
-const OWED: u64 = 1 << 32;
+/// How long to wait for a word from the one of us that has the lock. Only one that was killed gives none.
+const PATIENCE: Duration = Duration::from_millis(10);
+
+/// What `place` says of SQLite's lock: none of us has it, or one that may not hand it on at once.
+const OPEN: u32 = 0;
+/// One of us has it, and will hand it on.
+const TAKEN: u32 = 1;
+/// It was given up, and one that waited was woken to take it.
+const HANDED_ON: u32 = 2;
 
 pub(crate) struct Gate {
     board: SharedBoard,
     identity: Identity,
     writable: bool,
-    /// How often somebody had taken the lock when this process last woke one that waited, with OWED; 0 when it owes
-    /// nobody a turn.
-    owed: AtomicU64,
     /// Since when this process has had the lock, again and again. Used only inside.
     since: Mutex<Option<Instant>>,
 }
@@ -175,7 +179,6 @@ impl Gate {
             board: SharedBoard::map(&page, writable).map_err(fail)?,
             identity: (status.dev(), status.ino()),
             writable,
-            owed: AtomicU64::new(0),
             since: Mutex::new(None),
         };
         let magic = &gate.board.magic;
@@ -201,46 +204,54 @@ impl Gate {
 
     // --- whose turn ---
 
-    /// Whether one that this process has woken has not had its turn yet. Says so once: it may never come.
-    pub(crate) fn owes_a_turn(&self) -> bool {
-        let owed = self.owed.swap(0, Ordering::AcqRel);
-        owed != 0 && OWED | u64::from(self.board.taken.load(Ordering::Acquire)) == owed
-    }
-
-    /// To be read before a try for SQLite's lock, for `wait` after it.
+    /// To be read before `is_for_others` and before a try for SQLite's lock, for `wait` after them.
     pub(crate) fn turn(&self) -> u32 {
-        self.board.turn.load(Ordering::Acquire)
+        self.board.turn.load(Ordering::SeqCst)
     }
 
-    /// Sleeps until somebody gives up SQLite's lock, no longer than `time`. Not at all when it was given up since
-    /// `turn` was read.
-    pub(crate) fn wait(&self, turn: u32, time: Duration) {
-        self.board.waiting.fetch_add(1, Ordering::AcqRel);
-        futex_wait(&self.board.turn, turn, time);
+    /// Whether one of us has SQLite's lock or was woken to take it, and others are to queue. It may have been killed
+    /// meanwhile, so this is no reason to wait for ever.
+    pub(crate) fn has_a_queue(&self) -> bool {
+        self.board.place.load(Ordering::Acquire) != OPEN
+    }
+
+    /// Sleeps until it is this caller's turn; not at all when the lock was given up since `turn` was read. When nobody
+    /// has promised to wake it, no longer than `pause`. Whether to try for the lock now, whoever else is to have it.
+    pub(crate) fn wait(&self, turn: u32, pause: Duration, deadline: Instant) -> bool {
+        let begin = Instant::now();
+        let left = deadline.saturating_duration_since(begin);
+        let time = if self.has_a_queue() { PATIENCE.min(left) } else { pause };
+        self.board.waiting.fetch_add(1, Ordering::SeqCst);
+        let woken = futex_wait(&self.board.turn, turn, time);
         self.board.waiting.fetch_sub(1, Ordering::AcqRel);
+        woken || begin.elapsed() >= time
     }
 
-    /// This process has got SQLite's lock.
-    pub(crate) fn take(&self) {
-        self.board.taken.fetch_add(1, Ordering::AcqRel);
+    /// This process has got SQLite's lock; `at_once` as in `pass_on`.
+    pub(crate) fn take(&self, at_once: bool) {
+        self.board.place.store(if at_once { TAKEN } else { OPEN }, Ordering::Release);
         lock(&self.since).get_or_insert_with(Instant::now);
     }
 
     /// This process has given up SQLite's lock. With `at_once` the next one is woken now, otherwise perhaps not
     /// before this process's slice of time is over: it then finds the lock free by itself.
     pub(crate) fn pass_on(&self, at_once: bool) {
-        if self.board.waiting.load(Ordering::Acquire) == 0 {
-            *lock(&self.since) = None;
+        let Board { turn, waiting, place, .. } = &*self.board;
+        let mut since = lock(&self.since);
+        // Before the look at who waits: one that comes in between finds that its `turn` has passed.
+        turn.fetch_add(1, Ordering::SeqCst);
+        let next = if waiting.load(Ordering::SeqCst) == 0 {
+            OPEN
+        } else if !at_once && since.is_some_and(|since| since.elapsed() < SLICE) {
             return;
-        }
-        if !at_once && lock(&self.since).is_some_and(|since| since.elapsed() < SLICE) {
-            return;
-        }
-        *lock(&self.since) = None;
-        let taken = self.board.taken.load(Ordering::Acquire);
-        self.board.turn.fetch_add(1, Ordering::AcqRel);
-        if futex_wake_one(&self.board.turn) {
-            self.owed.store(OWED | u64::from(taken), Ordering::Release);
+        } else {
+            HANDED_ON
+        };
+        *since = None;
+        place.store(next, Ordering::Release);
+        if next == HANDED_ON && !futex_wake_one(turn) {
+            // It has gone meanwhile; another one may have the lock.
+            let _ = place.compare_exchange(HANDED_ON, OPEN, Ordering::AcqRel, Ordering::Relaxed);
         }
     }
 
@@ -382,45 +393,53 @@ mod tests {
         assert_eq!(unpack(gate.board.writes.load(Ordering::Relaxed)), ((1 << 30) + 3, 3));
     }
 
-    /// Without the wake-up the sleeper would sleep for an hour.
-    #[test]
-    fn who_waits_is_woken_when_the_lock_is_given_up() {
-        let place = place();
-        let (here, there) = (gate(&place), gate(&place));
-        std::thread::scope(|scope| {
-            let sleeper = scope.spawn(|| {
-                let turn = there.turn();
-                there.wait(turn, Duration::from_secs(3600));
-                there.take();
-            });
-            // Until it waits, there is nobody to wake.
-            while !sleeper.is_finished() {
-                here.pass_on(true);
-                std::thread::yield_now();
-            }
-        });
-    }
-
     #[test]
     fn the_lock_given_up_between_a_try_and_the_wait_is_not_missed() {
         let place = place();
         let gate = gate(&place);
-        let turn = gate.turn();
-        gate.board.waiting.store(1, Ordering::Relaxed);
+        let (turn, hour) = (gate.turn(), Duration::from_secs(3600));
         gate.pass_on(true);
-        gate.wait(turn, Duration::from_secs(3600));
+        assert!(!gate.wait(turn, hour, Instant::now() + hour), "another one may be first");
+    }
+
+    /// A sleeper that was not woken would sleep for an hour.
+    fn sleep(gate: &Gate) -> bool {
+        let hour = Duration::from_secs(3600);
+        gate.wait(gate.turn(), hour, Instant::now() + hour)
     }
 
     #[test]
-    fn one_that_was_woken_goes_first_once() {
+    fn all_others_queue_until_one_that_was_woken_has_the_lock() {
+        let place = place();
+        let (here, there) = (gate(&place), gate(&place));
+        assert!(!here.has_a_queue());
+        here.take(true);
+        assert!(there.has_a_queue());
+        here.pass_on(true);
+        assert!(!there.has_a_queue(), "nobody waits");
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| while !(sleep(&there) && there.has_a_queue()) {});
+            // Until it sleeps there is nobody to wake.
+            while !there.has_a_queue() {
+                std::thread::yield_now();
+                here.pass_on(true);
+            }
+            sleeper.join().unwrap();
+        });
+        assert!(here.has_a_queue(), "it has not taken the lock yet");
+        there.take(false);
+        assert!(!here.has_a_queue());
+    }
+
+    #[test]
+    fn a_queue_whose_first_was_killed_holds_nobody_up_for_long() {
         let place = place();
         let gate = gate(&place);
-        gate.owed.store(OWED | u64::from(gate.board.taken.load(Ordering::Relaxed)), Ordering::Relaxed);
-        assert!(gate.owes_a_turn());
-        assert!(!gate.owes_a_turn(), "it may have died");
-        gate.owed.store(OWED | u64::from(gate.board.taken.load(Ordering::Relaxed)), Ordering::Relaxed);
-        gate.take();
-        assert!(!gate.owes_a_turn());
+        for killed in [TAKEN, HANDED_ON] {
+            gate.board.place.store(killed, Ordering::Relaxed);
+            let hour = Duration::from_secs(3600);
+            assert!(gate.wait(gate.turn(), hour, Instant::now() + hour), "its time is over, so it tries");
+        }
     }
 
     #[test]

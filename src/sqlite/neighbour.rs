@@ -459,7 +459,7 @@ pub(crate) struct Board {
     pub(crate) writes: AtomicU64,
     pub(crate) turn: AtomicU32,
     pub(crate) waiting: AtomicU32,
-    pub(crate) taken: AtomicU32,
+    pub(crate) place: AtomicU32,
     pub(crate) damaged: AtomicU32,
 }
 
@@ -511,17 +511,15 @@ impl Drop for SharedBoard {
 }
 
 /// Sleeps until the word is woken, no longer than `time`, and not at all when it is not `seen` any more
-/// (futex(2)). A signal may end it early.
-pub(crate) fn futex_wait(word: &AtomicU32, seen: u32, time: Duration) {
+/// (futex(2)). A signal may end it early. Whether it was woken.
+pub(crate) fn futex_wait(word: &AtomicU32, seen: u32, time: Duration) -> bool {
     let limit = libc::timespec {
         tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
         tv_nsec: time.subsec_nanos().into(),
     };
     // SAFETY: the word and the time outlive the call, and the kernel only reads them. Without FUTEX_PRIVATE_FLAG
     // the word is found by its file, so other processes can wake it.
-    unsafe {
-        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, &raw const limit);
-    }
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, &raw const limit) == 0 }
 }
 
 /// Wakes the one that has slept longest on the word, in whatever process; whether there was one.

@@ -294,9 +294,11 @@ impl Shared {
     /// Runs a change, and with it those of the callers that wait, unless it is to be alone.
     fn lead(&self, lead: Lead, mut group: Group<'_>, deadline: Instant) {
         let mut pauses = Pause::new();
+        // Whether it has had its wait, and tries whoever else is to have the lock.
+        let mut waited = false;
         loop {
             let (tried, inside) =
-                self.link.attempt(|session| self.transaction(session, &lead, &mut group, deadline));
+                self.link.attempt(|session| self.transaction(session, &lead, &mut group, waited, deadline));
             let (error, place) = match tried {
                 Ok(Tried::Undone) => {
                     group.alone = true;
@@ -327,8 +329,11 @@ impl Shared {
             drop(inside);
             match (pauses.next(deadline), place) {
                 (None, _) => return group.own.fail(&error),
-                (Some(pause), Some((gate, turn))) => gate.wait(turn, pause),
-                (Some(pause), None) => turn::sleep(pause),
+                (Some(pause), Some((gate, turn))) => waited = gate.wait(turn, pause, deadline),
+                (Some(pause), None) => {
+                    turn::sleep(pause);
+                    waited = true;
+                }
             }
         }
     }
@@ -339,12 +344,14 @@ impl Shared {
         session: &Session,
         lead: &Lead,
         group: &mut Group<'_>,
+        waited: bool,
         deadline: Instant,
     ) -> Result<Tried, Error> {
         let gate = self.gates.find(session.board())?;
         let turn = gate.as_ref().map_or(0, |gate| gate.turn());
         if let Some(gate) = &gate
-            && gate.owes_a_turn()
+            && !waited
+            && gate.has_a_queue()
             && Instant::now() < deadline
         {
             return Ok(Tried::Locked(others_go_first(), Some((Arc::clone(gate), turn))));
@@ -361,7 +368,7 @@ impl Shared {
             other => other?,
         }
         if let Some(gate) = &gate {
-            gate.take();
+            gate.take(group.is_durable());
         }
         let stored = self.store(session, gate.clone(), wal, lead, group, deadline);
         session.roll_back();
