@@ -38,7 +38,7 @@ const SLICE: Duration = Duration::from_millis(1);
 /// How long to wait for a word from the one of us that has the lock. Only one that was killed gives none.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// What `place` says of SQLite's lock: none of us has it, or one that may not hand it on at once.
+/// What `state` says of SQLite's lock: none of us has it, or one that may not hand it on at once.
 const OPEN: u32 = 0;
 /// One of us has it, and will hand it on.
 const TAKEN: u32 = 1;
@@ -204,7 +204,7 @@ impl Gate {
 
     // --- whose turn ---
 
-    /// To be read before `is_for_others` and before a try for SQLite's lock, for `wait` after them.
+    /// To be read before `has_a_queue` and before a try for SQLite's lock, for `wait` after them.
     pub(crate) fn turn(&self) -> u32 {
         self.board.turn.load(Ordering::SeqCst)
     }
@@ -212,7 +212,7 @@ impl Gate {
     /// Whether one of us has SQLite's lock or was woken to take it, and others are to queue. It may have been killed
     /// meanwhile, so this is no reason to wait for ever.
     pub(crate) fn has_a_queue(&self) -> bool {
-        self.board.place.load(Ordering::Acquire) != OPEN
+        self.board.state.load(Ordering::Acquire) != OPEN
     }
 
     /// Sleeps until it is this caller's turn; not at all when the lock was given up since `turn` was read. When nobody
@@ -229,29 +229,29 @@ impl Gate {
 
     /// This process has got SQLite's lock; `at_once` as in `pass_on`.
     pub(crate) fn take(&self, at_once: bool) {
-        self.board.place.store(if at_once { TAKEN } else { OPEN }, Ordering::Release);
+        self.board.state.store(if at_once { TAKEN } else { OPEN }, Ordering::Release);
         lock(&self.since).get_or_insert_with(Instant::now);
     }
 
     /// This process has given up SQLite's lock. With `at_once` the next one is woken now, otherwise perhaps not
     /// before this process's slice of time is over: it then finds the lock free by itself.
     pub(crate) fn pass_on(&self, at_once: bool) {
-        let Board { turn, waiting, place, .. } = &*self.board;
-        let mut since = lock(&self.since);
+        let Board { turn, waiting, state, .. } = &*self.board;
         // Before the look at who waits: one that comes in between finds that its `turn` has passed.
         turn.fetch_add(1, Ordering::SeqCst);
-        let next = if waiting.load(Ordering::SeqCst) == 0 {
-            OPEN
-        } else if !at_once && since.is_some_and(|since| since.elapsed() < SLICE) {
+        if waiting.load(Ordering::SeqCst) == 0 {
+            *lock(&self.since) = None;
+            state.store(OPEN, Ordering::Release);
             return;
-        } else {
-            HANDED_ON
-        };
-        *since = None;
-        place.store(next, Ordering::Release);
-        if next == HANDED_ON && !futex_wake_one(turn) {
+        }
+        if !at_once && lock(&self.since).is_some_and(|since| since.elapsed() < SLICE) {
+            return;
+        }
+        *lock(&self.since) = None;
+        state.store(HANDED_ON, Ordering::Release);
+        if !futex_wake_one(turn) {
             // It has gone meanwhile; another one may have the lock.
-            let _ = place.compare_exchange(HANDED_ON, OPEN, Ordering::AcqRel, Ordering::Relaxed);
+            let _ = state.compare_exchange(HANDED_ON, OPEN, Ordering::AcqRel, Ordering::Relaxed);
         }
     }
 
@@ -436,7 +436,7 @@ mod tests {
         let place = place();
         let gate = gate(&place);
         for killed in [TAKEN, HANDED_ON] {
-            gate.board.place.store(killed, Ordering::Relaxed);
+            gate.board.state.store(killed, Ordering::Relaxed);
             let hour = Duration::from_secs(3600);
             assert!(gate.wait(gate.turn(), hour, Instant::now() + hour), "its time is over, so it tries");
         }

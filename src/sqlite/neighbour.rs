@@ -459,7 +459,7 @@ pub(crate) struct Board {
     pub(crate) writes: AtomicU64,
     pub(crate) turn: AtomicU32,
     pub(crate) waiting: AtomicU32,
-    pub(crate) place: AtomicU32,
+    pub(crate) state: AtomicU32,
     pub(crate) damaged: AtomicU32,
 }
 
