@@ -14,10 +14,10 @@ use crate::rules::Grant;
 /// What both searches ask for. A row that no claim can be granted on is passed over, or it would keep all others
 /// waiting.
 macro_rules! line {
-    ($when:literal, $number:literal, $rows:literal) => {
+    ($when:literal, $rows:literal) => {
         concat!(
             "SELECT id, ",
-            $number,
+            $rows,
             " FROM main.jobs WHERE done = 0 AND ",
             $when,
             " AND typeof(id) = 'text' AND fence BETWEEN 0 AND 9223372036854775806 AND typeof(fence) = 'integer'
@@ -28,15 +28,11 @@ macro_rules! line {
     };
 }
 
-/// In tables without row numbers, and with them.
-const OVER: [&str; 2] = [
-    line!("until > 0 AND until <= ?1", "NULL", "id"),
-    line!("until > 0 AND until <= ?1", "_rowid_", "_rowid_"),
-];
-const WAITING: [&str; 2] =
-    [line!("until <= min(0, ?1)", "NULL", "id"), line!("until <= min(0, ?1)", "_rowid_", "_rowid_")];
+const OVER: [&str; 2] =
+    [line!("until > 0 AND until <= ?1", "id"), line!("until > 0 AND until <= ?1", "_rowid_")];
+const WAITING: [&str; 2] = [line!("until <= min(0, ?1)", "id"), line!("until <= min(0, ?1)", "_rowid_")];
 
-/// A job that can be claimed, and the number of its row.
+/// A job that can be claimed, and the number of its row, if the rows have numbers.
 struct Place {
     id: String,
     number: Option<i64>,
@@ -50,19 +46,19 @@ pub(crate) fn claim(jobs: &Jobs<'_>, owner: &str, now: f64, until: f64, max: usi
     }
     let mut grants = Vec::with_capacity(places.len());
     for Place { id, number } in places {
-        let fence = match number {
+        let claimed = match number {
             Some(number) => statements::claim_found(jobs, &id, number, owner, now, until)?,
-            None => match statements::claim(jobs, &id, owner, now, until)? {
-                Ok(fence) => fence,
-                Err(refusal) => {
-                    return Err(Error::new(
-                        ErrorKind::Internal,
-                        format!("job {} was found claimable and then not: {refusal}", statements::shown(&id)),
-                    ));
-                }
-            },
+            None => statements::claim(jobs, &id, owner, now, until)?,
         };
-        grants.push(Grant { id, fence });
+        match claimed {
+            Ok(fence) => grants.push(Grant { id, fence }),
+            Err(refusal) => {
+                return Err(Error::new(
+                    ErrorKind::Internal,
+                    format!("job {} was found claimable and then not: {refusal}", statements::shown(&id)),
+                ));
+            }
+        }
     }
     Ok(if grants.is_empty() { Err(Refusal::NotFound) } else { Ok(grants) })
 }
@@ -76,7 +72,8 @@ fn find(jobs: &Jobs<'_>, search: [&str; 2], now: f64, max: usize) -> Result<Vec<
         while let Some(row) = rows.next()? {
             match row.get_ref(0)?.as_str() {
                 Ok(id) if !id.contains('\0') => {
-                    places.push(Place { id: id.to_owned(), number: row.get(1)? });
+                    let number = jobs.rowid.then(|| row.get(1)).transpose()?;
+                    places.push(Place { id: id.to_owned(), number });
                 }
                 // No caller could name it, so none can be given it.
                 _ => passed_over += 1,

@@ -5,7 +5,7 @@
 //! SQLite would compare a text as greater than any number, and let a broken row through. OR ABORT overrules a
 //! constraint of the application's that says ON CONFLICT REPLACE: that would delete another job, and its fence.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use super::schema::Jobs;
 use crate::error::{Answer, Error, ErrorKind, Refusal};
@@ -45,7 +45,8 @@ const CLAIM_FOUND: &str = claim!("_rowid_ = ?1");
 const GRANTED: &str =
     "SELECT fence FROM main.jobs WHERE id = ?1 COLLATE BINARY AND owner = ?2 COLLATE BINARY AND until = ?3";
 
-const GRANTED_FOUND: &str = "SELECT fence FROM main.jobs WHERE _rowid_ = ?4 AND +id = ?1 AND owner = ?2 COLLATE BINARY AND until = ?3";
+const GRANTED_FOUND: &str = "SELECT fence FROM main.jobs WHERE _rowid_ = ?4 AND +id = ?1 COLLATE BINARY
+    AND owner = ?2 COLLATE BINARY AND until = ?3";
 
 const RENEW: &str = "UPDATE OR ABORT main.jobs SET until = ?5
     WHERE id = ?1 COLLATE BINARY AND done = 0 AND owner = ?2 COLLATE BINARY AND fence = ?3 AND until > ?4
@@ -80,10 +81,35 @@ pub(crate) fn state(sql: &Connection, id: &str) -> Answer<Job> {
 }
 
 pub(crate) fn claim(sql: &Connection, id: &str, owner: &str, now: f64, until: f64) -> Answer<i64> {
-    if sql.prepare_cached(CLAIM)?.execute(params![id, owner, now, until])? == 1 {
-        let granted = sql.prepare_cached(GRANTED)?.query_row(params![id, owner, until], |row| row.get(0));
+    let changed = sql.prepare_cached(CLAIM)?.execute(params![id, owner, now, until])?;
+    granted_or_why(sql, changed, id, now, GRANTED, params![id, owner, until])
+}
+
+/// Claims the job in the row of that number, where a search has found it in this transaction.
+pub(crate) fn claim_found(
+    sql: &Connection,
+    id: &str,
+    number: i64,
+    owner: &str,
+    now: f64,
+    until: f64,
+) -> Answer<i64> {
+    let changed = sql.prepare_cached(CLAIM_FOUND)?.execute(params![number, owner, now, until])?;
+    granted_or_why(sql, changed, id, now, GRANTED_FOUND, params![id, owner, until, number])
+}
+
+fn granted_or_why(
+    sql: &Connection,
+    changed: usize,
+    id: &str,
+    now: f64,
+    granted: &str,
+    params: impl Params,
+) -> Answer<i64> {
+    if changed == 1 {
+        let fence = sql.prepare_cached(granted)?.query_row(params, |row| row.get(0)).optional()?;
         // A trigger of the application may have made another row of it.
-        return granted.optional()?.map(Ok).ok_or_else(|| kept_from_it(id));
+        return fence.map(Ok).ok_or_else(|| kept_from_it(id));
     }
     match rules::claim(read(sql, REASON, id)?.as_ref(), now) {
         Err(NoClaim::Refused(refusal)) => Ok(Err(refusal)),
@@ -97,22 +123,6 @@ pub(crate) fn claim(sql: &Connection, id: &str, owner: &str, now: f64, until: f6
         )),
         Ok(_) => Err(kept_from_it(id)),
     }
-}
-
-/// Claims a job that was found claimable in this transaction, in the row of that number.
-pub(crate) fn claim_found(
-    sql: &Connection,
-    id: &str,
-    number: i64,
-    owner: &str,
-    now: f64,
-    until: f64,
-) -> Result<i64, Error> {
-    let changed = sql.prepare_cached(CLAIM_FOUND)?.execute(params![number, owner, now, until])?;
-    let mut granted = sql.prepare_cached(GRANTED_FOUND)?;
-    let fence = granted.query_row(params![id, owner, until, number], |row| row.get(0)).optional()?;
-    // A trigger of the application may have made another row of it, also when it was run for an earlier one.
-    fence.filter(|_| changed == 1).ok_or_else(|| kept_from_it(id))
 }
 
 pub(crate) fn renew(sql: &Connection, id: &str, owner: &str, fence: i64, now: f64, until: f64) -> Answer<()> {
@@ -378,8 +388,45 @@ mod tests {
         )
         .unwrap();
         assert_eq!(claim(&sql, "x", "A", 5.0, 15.0).unwrap_err().kind(), ErrorKind::Schema);
+        assert_eq!(claim_found(&sql, "x", 1, "A", 5.0, 15.0).unwrap_err().kind(), ErrorKind::Schema);
         assert_eq!(enqueue(&sql, "y", 0.0).unwrap_err().kind(), ErrorKind::Schema);
         assert_eq!(enqueue(&sql, "x", 0.0).unwrap(), Err(Refusal::Exists));
+    }
+
+    /// The column's own way to compare would take X for x.
+    #[test]
+    fn a_trigger_that_makes_another_row_of_a_claim_is_an_error_and_no_success() {
+        for change in ["id = 'X'", "owner = 'B'", "until = 99"] {
+            for found in [false, true] {
+                let sql = Connection::open_in_memory().unwrap();
+                sql.execute_batch(&format!(
+                    "CREATE TABLE jobs(id TEXT COLLATE NOCASE, owner TEXT, until REAL NOT NULL DEFAULT 0,
+                        fence INTEGER NOT NULL DEFAULT 0, result TEXT, done INTEGER NOT NULL DEFAULT 0,
+                        PRIMARY KEY(id COLLATE BINARY));
+                     CREATE TRIGGER t AFTER UPDATE ON jobs BEGIN UPDATE jobs SET {change} WHERE _rowid_ = new._rowid_; END"
+                ))
+                .unwrap();
+                assert_eq!(enqueue(&sql, "x", 0.0).unwrap(), Ok(()));
+                let answer = if found {
+                    claim_found(&sql, "x", 1, "A", 5.0, 15.0)
+                } else {
+                    claim(&sql, "x", "A", 5.0, 15.0)
+                };
+                assert_eq!(answer.unwrap_err().kind(), ErrorKind::Schema, "{change}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_found_is_claimed_without_a_search_for_its_id() {
+        let sql = table(None);
+        for query in [CLAIM_FOUND, GRANTED_FOUND] {
+            let mut plan = sql.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
+            let steps: Vec<String> =
+                plan.query_map([1; 4], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
+            assert_eq!(steps.len(), 1, "{query}: {steps:?}");
+            assert!(steps[0].ends_with("USING INTEGER PRIMARY KEY (rowid=?)"), "{query}: {steps:?}");
+        }
     }
 
     /// The index of the key and the column may compare in two ways.
