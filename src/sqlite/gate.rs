@@ -215,6 +215,11 @@ impl Gate {
         self.board.state.load(Ordering::Acquire) != OPEN
     }
 
+    /// Whether another process waits for SQLite's lock.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.board.waiting.load(Ordering::Relaxed) != 0
+    }
+
     /// Sleeps until it is this caller's turn; not at all when the lock was given up since `turn` was read. When nobody
     /// has promised to wake it, no longer than `pause`. Whether to try for the lock now, whoever else is to have it.
     pub(crate) fn wait(&self, turn: u32, pause: Duration, deadline: Instant) -> bool {

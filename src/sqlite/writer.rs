@@ -113,12 +113,10 @@ impl Writer {
 
     /// After a sync of the log has failed: puts what is in it into the database, and that onto the disk.
     pub(super) fn mend(&self, inside: &Inside) -> Result<(), Error> {
-        let _one_at_a_time = lock(&self.shared.syncing);
-        self.shared.checkpoints.mend(inside)?;
-        if let Some(gate) = self.gates().find(None)? {
-            gate.note_mended();
+        match self.gates().find(None)? {
+            Some(gate) => self.shared.mend(inside, &gate),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Runs `change` in a transaction, and stores it when the answer is a value. `change` is run again from the start
@@ -235,9 +233,9 @@ impl Group<'_> {
         self.members.fail(error);
     }
 
-    /// Runs all changes; those too that come meanwhile. Answers whether one succeeded, or that one has spoiled the
-    /// transaction for the others.
-    fn run(&mut self, session: &Session, lead: &Lead) -> Result<bool, Spoiled> {
+    /// Runs all changes; those too that come meanwhile, and while the sync before this group's own ends. Answers
+    /// whether one succeeded, or that one has spoiled the transaction for the others.
+    fn run(&mut self, session: &Session, lead: &Lead, last_sync: impl FnOnce()) -> Result<bool, Spoiled> {
         let mut mark = session.sql.total_changes();
         let mut some = false;
         let mut check = |ran: Ran| {
@@ -256,10 +254,14 @@ impl Group<'_> {
         };
         check(self.own.run(session))?;
         let mut ran = 0;
+        let mut last_sync = Some(last_sync);
         while !self.alone {
             lead.gather(&mut self.members);
             if ran == self.members.len() {
-                break;
+                match last_sync.take_if(|_| self.is_durable()) {
+                    Some(end_of) => end_of(),
+                    None => break,
+                }
             }
             for ticket in self.members.iter().skip(ran) {
                 check(ticket.change().run(session))?;
@@ -401,7 +403,14 @@ impl Shared {
         if self.full.load(Ordering::Relaxed) {
             session.sync_what_was_found(&self.link.file).map_err(Unstored::Failed)?;
         }
-        let changed = match group.run(session, lead) {
+        let last_sync = || {
+            // Committed now, this group would wait for that sync all the same, and those who come meanwhile for one more.
+            // But no other process is to wait for it.
+            if wal && !gate.as_ref().is_some_and(|gate| gate.is_awaited()) {
+                drop(lock(&self.syncing));
+            }
+        };
+        let changed = match group.run(session, lead, last_sync) {
             Ok(changed) => changed,
             Err(_) if !group.members.is_empty() => {
                 lead.give_back(&mut group.members);
@@ -472,17 +481,25 @@ impl Shared {
     /// Syncs the log, unless another thread has done so since the write.
     fn sync(&self, inside: &Inside, unsynced: &Unsynced) -> Result<(), Error> {
         let Unsynced { gate, log, write } = unsynced;
-        let _one_at_a_time = lock(&self.syncing);
+        let one_at_a_time = lock(&self.syncing);
         if gate.is_synced(*write) {
             return Ok(());
         }
         // What was committed before the sync begins is on the disk when it ends.
         let last = lock(&self.last).filter(|last| write.is_before(*last)).unwrap_or(*write);
-        if let Err(error) = sync(gate, &self.link.file, log.as_deref()) {
-            self.checkpoints.mend(inside).map_err(|_| error)?;
-            gate.note_mended();
+        let synced = sync(gate, &self.link.file, log.as_deref());
+        // To mend takes SQLite's write lock, and who has that may be waiting for the end of this sync.
+        drop(one_at_a_time);
+        if let Err(error) = synced {
+            self.mend(inside, gate).map_err(|_| error)?;
         }
         gate.note_synced(last);
+        Ok(())
+    }
+
+    fn mend(&self, inside: &Inside, gate: &Gate) -> Result<(), Error> {
+        self.checkpoints.mend(inside)?;
+        gate.note_mended();
         Ok(())
     }
 }
@@ -552,6 +569,7 @@ fn commit(session: &Session, deadline: Instant) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
+    use std::sync::atomic::AtomicUsize;
     use std::sync::mpsc;
     use std::thread::{self, ScopedJoinHandle};
 
@@ -659,6 +677,60 @@ mod tests {
         }
         assert_eq!(writes(&place), before + 2);
         assert_eq!(ids(&place), ["a", "b", "before", "c", "d"]);
+    }
+
+    #[test]
+    fn callers_that_come_during_a_sync_share_the_next_transaction() {
+        let place = place();
+        enqueue(&place.writer, "before").unwrap().unwrap();
+        let before = writes(&place);
+        let run = Arc::new(AtomicUsize::new(0));
+        let call = |id: &'static str| {
+            let (writer, run) = (&place.writer, Arc::clone(&run));
+            move || {
+                writer.write(move |jobs| {
+                    run.fetch_add(1, Ordering::Relaxed);
+                    statements::enqueue(jobs, id, 0.0)
+                })
+            }
+        };
+        let sync = lock(&place.writer.shared.syncing);
+        thread::scope(|scope| {
+            let mut threads = Vec::new();
+            for (number, id) in ["first", "a", "b", "c"].into_iter().enumerate() {
+                threads.push(scope.spawn(call(id)));
+                let waiting = || group::waiting(place.writer.identity()).unwrap_or(0);
+                while run.load(Ordering::Relaxed) + waiting() <= number {
+                    thread::yield_now();
+                }
+            }
+            drop(sync);
+            for thread in threads {
+                assert_eq!(thread.join().unwrap(), Ok(Ok(())));
+            }
+        });
+        assert_eq!(writes(&place), before + 2);
+    }
+
+    #[test]
+    fn no_other_process_waits_for_a_sync() {
+        let place = place();
+        enqueue(&place.writer, "before").unwrap().unwrap();
+        let gate = place.writer.gates().find(None).unwrap().unwrap();
+        let (waiting, turn) = (Arc::clone(&gate), gate.turn());
+        let sync = lock(&place.writer.shared.syncing);
+        thread::scope(|scope| {
+            let long = Duration::from_secs(60);
+            let other = scope.spawn(move || waiting.wait(turn, long, Instant::now() + long));
+            while !gate.is_awaited() {
+                thread::yield_now();
+            }
+            let call = scope.spawn(|| enqueue(&place.writer, "a"));
+            assert!(other.join().unwrap());
+            assert_eq!(ids(&place), ["a", "before"]);
+            drop(sync);
+            assert_eq!(call.join().unwrap(), Ok(Ok(())));
+        });
     }
 
     #[test]
