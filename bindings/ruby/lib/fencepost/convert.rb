@@ -91,8 +91,8 @@ module Fencepost
       array = Array.try_convert(values)
       raise TypeError, "#{name} must be an Array, not #{values.class}" unless array
 
-      strings = array.map.with_index do |value, index|
-        FFI::MemoryPointer.from_string(text(value, "#{name}[#{index}]"))
+      strings = Array.new(array.size) do |index|
+        FFI::MemoryPointer.from_string(text(array[index], "#{name}[#{index}]"))
       end
       return [nil, strings] if strings.empty?
 

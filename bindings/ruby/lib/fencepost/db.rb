@@ -65,7 +65,9 @@ module Fencepost
       @handle = Native::Handle.new
       # Only for a DB that nobody closed. Before the call, so that no exception after it can lose the handle.
       ObjectSpace.define_finalizer(self, @handle.closer)
-      insist(answer { |detail| Native.fencepost_open(@path, options, @handle.slot, detail) })
+      detail = FFI::MemoryPointer.new(Native::Detail)
+      status = Native.fencepost_open(@path, options, @handle.slot, detail)
+      insist(refused(status, detail)) unless status == Status::OK
     end
 
     # Ends the handle. Leases stay as they are. Waits for calls that other threads are in; later ones raise
@@ -488,18 +490,17 @@ module Fencepost
     def insist(answer) = answer.is_a?(Refused) ? raise(answer) : answer
 
     # Calls the library; answers what the block makes of it (or true), or a Refused, or raises.
-    def call(function, *arguments, &block)
-      answer(block) do |detail|
-        with_handle { |handle| Native.public_send(function, handle, *arguments, detail) }
-      end
+    def call(function, *arguments)
+      detail = FFI::MemoryPointer.new(Native::Detail)
+      status = with_handle { |handle| Native.public_send(function, handle, *arguments, detail) }
+      return refused(status, detail) unless status == Status::OK
+
+      block_given? ? yield : true
     end
 
-    def answer(value = nil)
-      detail = Native::Detail.new
-      status = yield detail
-      return value.nil? || value.call if status == Status::OK
-
-      exception = Status.exception(status, detail)
+    # The Refused of a status; raises when it is none.
+    def refused(status, detail)
+      exception = Status.exception(status, Native::Detail.new(detail))
       exception.is_a?(Refused) ? exception : raise(exception)
     end
 
@@ -514,7 +515,7 @@ module Fencepost
         end
         yield @handle.pointer
       ensure
-        @mutex.synchronize { @call_ended.broadcast if @callers.delete(Thread.current) }
+        @mutex.synchronize { @call_ended.broadcast if @callers.delete(Thread.current) && @closed }
       end
     end
 
