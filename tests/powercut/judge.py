@@ -10,6 +10,7 @@ the last cut leaves all that the ones before it could, and must be true to all t
 """
 
 import bisect
+import itertools
 import pathlib
 import random
 import sqlite3
@@ -29,7 +30,6 @@ STORIES = 3
 # How many lines tell what is missing on the disk.
 LINES = 12
 
-
 # About how many states are looked at for each cut.
 DEPTH = 40
 
@@ -47,6 +47,13 @@ def told(words):
     return " ".join(word if len(word) < 60 else word[:50].rstrip() + "..." for word in words)
 
 
+# How many jobs client.c adds or claims at once, at most.
+MANY = 3
+
+# A job that was just added.
+NEW = Row(None, 0.0, 0, None, False)
+
+
 class Call(NamedTuple):
     """A call as client.c writes it, and when it began."""
 
@@ -54,7 +61,9 @@ class Call(NamedTuple):
     floor: int  # The newest content that an answer was given about before it began.
     operation: str
     job: str
-    arguments: list
+    arguments: tuple
+    weak: bool  # At NORMAL, where a power cut may undo the answer.
+    alone: bool  # No other thread of the process has called: no other change is in its transaction.
 
     def __str__(self):
         return told([self.operation, self.job, *self.arguments])
@@ -70,6 +79,16 @@ class Answer(NamedTuple):
     def __str__(self):
         return f"{self.call} -> {told([self.status, *self.value])}"
 
+    def grants(self):
+        """The jobs and fences that were granted."""
+        if self.status != "OK":
+            return []
+        if self.call.operation == "claim":
+            return [(self.call.job, int(self.value[0]))]
+        if self.call.operation in ("claim_next", "claim_batch", "complete_and_claim_next"):
+            return [(job, int(fence)) for job, fence in zip(self.value[::2], self.value[1::2])]
+        return []
+
 
 class Violation(NamedTuple):
     kind: str  # "claim OK" and so on for an answer that was undone; "unsound", "torn", "untrue" otherwise.
@@ -83,39 +102,135 @@ def _text(word):
     return None if word == "\\N" else word
 
 
-def explains(call, status, value, row):
-    """Whether the answer can be about this row (None: there is none); or rests on one that came before it."""
-    operation, arguments = call.operation, call.arguments
+def about_jobs(call, status, value):
+    """What the answer says of single jobs: pairs of a job and a test that its row passes, when it is the one that the
+    answer is about, or one that came after that (None: there is none). Empty for an answer that says nothing of the
+    kind."""
+    operation, job, arguments = call.operation, call.job, call.arguments
+    if operation == "enqueue_many":
+        return [(job, _is_there) for job in arguments]
+    if operation in ("claim_next", "claim_batch"):
+        return [_granted(job, fence, arguments[0]) for job, fence in zip(value[::2], value[1::2])]
     if status == "NOT_FOUND":
-        return row is None
-    if row is None:
-        return False
-    if status == "EXISTS":
-        return True
+        return [(job, lambda row: row is None)]
+    if status == "EXISTS" or operation in ("enqueue", "enqueue_at"):
+        return [(job, _is_there)]
     if status == "DONE":
-        return row.done
-    if operation == "enqueue":
-        return True
+        return [(job, lambda row: row is not None and row.done)]
     if operation == "state":
-        owner, until, fence, result, done = value
-        return row == Row(_text(owner), float(until), int(fence), _text(result), done == "1")
+        return [(job, lambda row: row == _row(*value))]
     if operation == "claim":
-        owner, now = arguments[0], float(arguments[1])
         if status == "HELD":
-            return not row.done and row.until > now
-        fence = int(value[0])
-        return row.fence > fence or (row.fence == fence and row.owner == owner)
+            return [(job, lambda row: row is not None and not row.done and row.until > float(arguments[1]))]
+        return [_granted(job, value[0], arguments[0])]
     owner, fence = arguments[0], int(arguments[1])
-    ours = row.owner == owner and row.fence == fence
-    if status == "STALE":
-        return not row.done and not ours
-    if status == "EXPIRED":
-        return not row.done and ours and row.until <= float(arguments[2])
-    if operation == "complete":
-        return row.done and row.fence == fence and row.result == arguments[3]
+    tests = {
+        "STALE": lambda row: row is not None and not row.done and (row.owner, row.fence) != (owner, fence),
+        "EXPIRED": lambda row: row is not None
+        and not row.done
+        and (row.owner, row.fence) == (owner, fence)
+        and row.until <= float(arguments[2]),
+        "OK": lambda row: row is not None and (row.fence > fence or (row.fence == fence and _done(call, row))),
+    }
+    parts = [(job, tests[status])]
+    if operation == "complete_and_claim_next" and status == "OK" and value[0] != "\\N":
+        parts.append(_granted(*value, owner))
+    return parts
+
+
+def _is_there(row):
+    return row is not None
+
+
+def _granted(job, fence, owner):
+    fence = int(fence)
+    return job, lambda row: row is not None and (row.fence > fence or (row.fence == fence and row.owner == owner))
+
+
+def _done(call, row):
+    """Whether the row is as the call, which was granted, has made it."""
+    if call.operation == "renew":
+        return row.until == float(call.arguments[3])
+    if call.operation in ("release", "release_at"):
+        return row.owner is None
+    return row.done and row.result == call.arguments[3]
+
+
+def about_all(call, value):
+    """What the answer says of the whole table: a test that its rows pass; None when it says nothing of the kind."""
+    if call.operation == "init":
+        return lambda rows: rows is not None
+    if call.operation in ("claim_next", "claim_batch") and not value and call.alone:
+        # Otherwise it can have been true of no content, but between two changes of a transaction.
+        return lambda rows: not any(_claimed(row, *call.arguments[:3]) for row in (rows or {}).values())
+    if call.operation not in ("count", "list"):
+        return None
+    condition, now = call.arguments[0], float(call.arguments[1])
+    conditions = {
+        "1": lambda row: not row.done and row.until <= now,
+        "2": lambda row: not row.done and row.until > now and row.owner is not None,
+        "3": lambda row: not row.done and row.until > now and row.owner is None,
+        "4": lambda row: row.done,
+    }
+
+    def found(rows):
+        return sorted(job for job, row in (rows or {}).items() if conditions[condition](row))
+
+    if call.operation == "count":
+        return lambda rows: len(found(rows)) == int(value[0])
+    told = {value[i]: _row(*value[i + 1 : i + 6]) for i in range(0, len(value), 6)}
+    most = int(call.arguments[2])
+    return lambda rows: found(rows)[:most] == sorted(told) and all(rows[job] == row for job, row in told.items())
+
+
+def _row(owner, until, fence, result, done):
+    return Row(_text(owner), float(until), int(fence), _text(result), done == "1")
+
+
+def effects(call, rows, wanted):
+    """What the call may do to these rows on the way to the wanted ones: for each way {job: its new row}. Whatever is
+    done to a row, it is never again as it was."""
+    operation, job, arguments = call.operation, call.job, call.arguments
+    row = rows.get(job)
+    if operation == "enqueue_many":
+        return [{job: NEW for job in arguments if job not in rows}]
+    if operation == "claim_next":
+        return _grants(rows, wanted, arguments, 1)
+    if operation == "claim_batch":
+        return _grants(rows, wanted, arguments, MANY)
+    if operation in ("enqueue", "enqueue_at") and row is None:
+        return [{job: NEW._replace(until=float(arguments[0])) if arguments else NEW}]
+    if operation == "claim" and row is not None and _claimed(row, *arguments):
+        return [{job: _claimed(row, *arguments)}]
+    if operation not in ("renew", "complete", "complete_and_claim_next", "release", "release_at"):
+        return []
+    if row is None or row.done or (row.owner, row.fence) != (arguments[0], int(arguments[1])):
+        return []
+    if operation in ("release", "release_at"):
+        return [{job: row._replace(owner=None, until=float(arguments[2]) if arguments[2:] else 0.0)}]
+    if row.until <= float(arguments[2]):
+        return []
     if operation == "renew":
-        return row.fence > fence or (row.fence == fence and row.until == float(arguments[3]))
-    return row.fence > fence or (row.fence == fence and row.owner is None)
+        return [{job: row._replace(until=float(arguments[3]))}]
+    done = {job: row._replace(result=arguments[3], done=True)}
+    if operation == "complete":
+        return [done]
+    lease = arguments[0], arguments[2], arguments[4]
+    return [done, *({**done, **grant} for grant in _grants({**rows, **done}, wanted, lease, 1))]
+
+
+def _grants(rows, wanted, lease, most):
+    """The ways to grant up to so many of the jobs."""
+    others = {job: _claimed(row, *lease) for job, row in rows.items() if row != wanted.get(job)}
+    grants = [(job, row) for job, row in others.items() if row]
+    return [dict(some) for count in range(most) for some in itertools.combinations(grants, count + 1)]
+
+
+def _claimed(row, owner, now, until):
+    """The row when it is claimed; None when it cannot be."""
+    if row.done or row.until > float(now):
+        return None
+    return Row(owner, float(until), row.fence + 1, row.result, False)
 
 
 class Content:
@@ -155,17 +270,24 @@ class History:
         self.since.append(at)
         self._numbers[content.key] = number
 
-    def first(self, call, status, value, at):
-        """The first content that the answer, given at that record, can be about; None when there is none."""
+    def rests_on(self, call, status, value, at):
+        """The first content that the answer, given at that record, can be about; None when there is none, and 0 when it
+        can be about any."""
         last = bisect.bisect_left(self.since, at) - 1
-        if call.operation == "init":
-            return next((n for n in range(call.floor, last + 1) if self.contents[n].rows is not None), None)
-        numbers, rows = self._jobs.get(call.job, ([0], [None]))
-        start = bisect.bisect_right(numbers, call.floor) - 1
+        test = about_all(call, value)
+        if test:
+            numbers = (number for number in range(call.floor, last + 1) if test(self.contents[number].rows))
+            return next(numbers, None)
+        found = [self._first(job, test, call.floor, last) for job, test in about_jobs(call, status, value)]
+        return None if None in found else max(found, default=0)
+
+    def _first(self, job, test, floor, last):
+        numbers, rows = self._jobs.get(job, ([0], [None]))
+        start = bisect.bisect_right(numbers, floor) - 1
         for number, row in zip(numbers[start:], rows[start:]):
             if number > last:
-                return None
-            if explains(call, status, value, row):
+                break
+            if test(row):
                 return number
         return None
 
@@ -211,17 +333,28 @@ class Looker:
         return Content({job: Row(*values, bool(done)) for job, *values, done in rows})
 
 
+def _unanswered(records):
+    """The records of the calls that never came back, because their process was killed."""
+    begun = {}
+    for record in records:
+        if record.type == recording.CALL:
+            begun[record.thread] = record.at
+        elif record.type == recording.ANSWER:
+            del begun[record.thread]
+    return set(begun.values())
+
+
 class Judge:
     """`probe(image, rows, fences)`, when given, looks at a sample of the states in a way of its own; `fences` are the
-    highest that were granted by then. It answers None, or what is wrong. `weak`: the processes that were promised
-    nothing."""
+    highest that were granted by then. It answers None, or what is wrong. `strict`: answers at NORMAL are held to the
+    same as those at FULL."""
 
-    def __init__(self, records, folder, seed, depth=DEPTH, probe=None, share=0.01, weak=()):
+    def __init__(self, records, folder, seed, depth=DEPTH, probe=None, share=0.01, strict=False):
         self.records = records
         self.looker = Looker(folder)
         self.seed, self.depth = seed, depth
         self.probe, self.share = probe, share
-        self.weak = weak
+        self.strict = strict
         self.history = History()
         self.disk = disk.Disk()
         self.answers = []
@@ -230,6 +363,8 @@ class Judge:
         self._told = 0  # The newest content that an answer was given about,
         self._promised = 0  # and that one of those rests on which must outlive a cut.
         self._calls = {}
+        self._threads = {}  # For each process those that have called.
+        self._unanswered = _unanswered(records)
         self._by_key = {}
         self._by_digest = {}
 
@@ -265,8 +400,7 @@ class Judge:
                 self.history.add(content, act.at)
         for record in self.records[since:at]:
             if record.type == recording.CALL:
-                operation, job, *arguments = record.text.decode().split("\t")
-                self._calls[record.thread] = Call(record.at, self._told, operation, job, arguments)
+                self._call(record)
             elif record.type == recording.ANSWER:
                 self._answer(record)
         states.extend(self.disk.choices(chance, self.depth))
@@ -286,18 +420,32 @@ class Judge:
             and record.thread == after.thread
         )
 
+    def _call(self, record):
+        operation, job, *arguments = record.text.decode().split("\t")
+        threads = self._threads.setdefault(record.process, set())
+        threads.add(record.thread)
+        self._calls[record.thread] = Call(
+            record.at,
+            self._told,
+            operation.lstrip("~"),
+            job,
+            tuple(arguments),
+            weak=operation.startswith("~") and not self.strict,
+            alone=len(threads) == 1,
+        )
+
     def _answer(self, record):
         call = self._calls.pop(record.thread)
         status, *value = record.text.decode().split("\t")
         if status not in TELLING:
             return
-        rests_on = self.history.first(call, status, value, record.at)
+        rests_on = self.history.rests_on(call, status, value, record.at)
         answer = Answer(record.at, call, status, value, rests_on)
         if rests_on is None:
             self._violate("untrue", record.at, f"record {record.at}: {answer}: the table said otherwise", answer)
             return
         self._told = max(self._told, rests_on)
-        if record.process not in self.weak:
+        if not call.weak:
             self.answers.append(answer)
             self._promised = max(self._promised, rests_on)
 
@@ -315,6 +463,8 @@ class Judge:
     def _check(self, chosen, chance, at):
         content = self._content(chosen)
         number = self.history.number(content)
+        if number is None and content.rows is not None and self._went_on(content):
+            return
         if number is None:
             kind, why = ("unsound", content.wrong) if content.wrong else ("torn", "a content that never was")
             self._violate(kind, at, self._story(at, chosen, [why]), image=self.disk.image(chosen))
@@ -333,11 +483,36 @@ class Judge:
             if wrong:
                 self._violate("probe", at, self._story(at, chosen, [wrong]), image=self.disk.image(chosen))
 
+    def _went_on(self, content):
+        """Whether calls that their process did not outlive make this content of one that may be there.
+
+        One that is killed while it writes its transaction leaves the begin of it in the log, and the next one writes
+        over that. A cut can leave some pages of the one and some of the other. Where what they write to the end of the
+        transaction is the same, that can be the whole of the one that was killed, though no program has seen it."""
+        calls = frozenset(call for call in self._calls.values() if call.begin in self._unanswered)
+        may_be_there = self.history.contents[self._promised :]
+        return bool(calls) and any(self._lead(calls, old.rows or {}, content.rows, set()) for old in may_be_there)
+
+    def _lead(self, calls, rows, wanted, seen):
+        """Whether some of these calls, each once and in any order, make the wanted rows of these."""
+        different = sum(row != rows.get(job) for job, row in wanted.items())
+        if not different:
+            return len(rows) == len(wanted)
+        state = calls, frozenset(rows.items())
+        if different > MANY * len(calls) or state in seen:
+            return False
+        seen.add(state)
+        return any(
+            self._lead(calls - {call}, {**rows, **change}, wanted, seen)
+            for call in calls
+            for change in effects(call, rows, wanted)
+        )
+
     def _fences(self):
         fences = {}
         for answer in self.answers:
-            if answer.call.operation == "claim" and answer.status == "OK":
-                fences[answer.call.job] = max(int(answer.value[0]), fences.get(answer.call.job, 0))
+            for job, fence in answer.grants():
+                fences[job] = max(fence, fences.get(job, 0))
         return fences
 
     def _story(self, at, chosen, why):

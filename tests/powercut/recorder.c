@@ -16,6 +16,7 @@
  *     kill-before    the process kills itself in place of the N-th sync
  *     kill-after     the process kills itself when the N-th sync is over
  *     kill-write     the process kills itself in place of the N-th write
+ *     kill-wrote     the process kills itself right after the N-th write
  *     kill-unlink    the process kills itself when it has removed its N-th such file
  *     kill-cut       the process kills itself when it has cut or grown such a file for the N-th time
  */
@@ -330,6 +331,7 @@ static ssize_t written(int fd, const struct iovec *parts, int count, off_t offse
             left -= part;
         }
     }
+    if (strikes("kill-wrote", file.kind)) kill_now();
     unlock();
     errno = error;
     return size;

@@ -31,6 +31,27 @@ SIDE_FILES = ("-shm", "-fencepost")
 # After the end of every lease.
 LATE = 1e12
 
+# What one client does with one job,
+LIFE = (
+    "enqueue x",
+    "claim x 10 50",
+    "renew x 1 20 50",
+    "release x 1",
+    "claim x 80 50",
+    "complete x 2 90 result",
+)
+
+# and what another one asks that must not trust it: most of it is refused.
+AFTER = (
+    "state x",
+    "next 25 1",
+    "claim x 30 1",
+    "renew x 7 30 50",
+    "state x",
+    "claim x 500 50",
+    "complete x 9 505 other",
+)
+
 ROUNDS = int(os.environ.get("ROUNDS") or 1)
 SEED = int(os.environ.get("SEED") or 1)
 # A failed test leaves its log in this folder.
@@ -139,30 +160,38 @@ class Case(unittest.TestCase):
     def database(self, seed):
         self.recorded = Recorded()
         self.clients = []
+        self.seed = seed
         try:
             yield
         except BaseException:
-            self.keep(seed)
+            self.keep()
             raise
         finally:
             for client in self.clients:
                 client.end()
             self.recorded.remove()
 
-    def keep(self, seed):
+    def keep(self):
+        """Saves the log when that is asked for. (A test can have several.)"""
         if KEEP:
-            kept = pathlib.Path(KEEP) / f"{self.id()}-{seed}.log"
+            kept = pathlib.Path(KEEP) / f"{self.id()}-{self.seed}-{self.recorded.root.name}.log"
             with open(self.recorded.log, "rb") as log, open(kept, "wb") as copy:
                 end = int.from_bytes(log.read(8), "little")
                 log.seek(0)
                 copy.write(log.read(end))
-            print(f"the log: {kept}", file=sys.stderr)
+            print(f"the log: {kept}")
 
     def client(self, name, durability=FULL, flags=0, fault=None):
         """A client with the database open and the table made, unless the fault has killed it before."""
         client = self.begin(name, fault)
         self.ask(client, f"open {self.recorded.path} {durability} {flags}")
         self.ask(client, "init")
+        return client
+
+    def both(self, name):
+        """A client with two handles on the database: a half of the threads of its storms is at NORMAL."""
+        client = self.client(name)
+        self.ask(client, f"also {self.recorded.path} {NORMAL}")
         return client
 
     def foreign(self, name="foreign", fault=None):
@@ -191,12 +220,16 @@ class Case(unittest.TestCase):
         for client in orders:
             self.assertIn(client.answer(), {"OK", *also, *([None] if client.fault else [])})
 
-    def storm(self, clients, seed, threads=3, count=40):
+    def storm(self, clients, seed, threads=3, count=40, kind="storm"):
         """What to tell these clients, for `at_once`."""
-        return {client: f"storm {threads} {count} {1000 * seed + i}" for i, client in enumerate(clients)}
+        return {client: f"{kind} {threads} {count} {1000 * seed + i}" for i, client in enumerate(clients)}
 
-    def judge(self, seed, flags=0, weak=(), depth=DEPTH, quiet=False):
-        """The verdict on all that was recorded, once every client has ended. The `weak` ones were promised nothing."""
+    def watch(self, clients, seed, threads=2, count=80):
+        """The same for some that only look."""
+        return self.storm(clients, seed, threads, count, "watch")
+
+    def judge(self, seed, flags=0, strict=False, depth=DEPTH, quiet=False):
+        """The verdict on all that was recorded, once every client has ended. `strict`: on answers at NORMAL as well."""
         recorded = self.recorded
         sides = [{}, *recorded.sides()]
         for client in self.clients:
@@ -208,7 +241,7 @@ class Case(unittest.TestCase):
             seed,
             depth=depth,
             probe=self.prober.probe,
-            weak={client.process.pid for client in weak},
+            strict=strict,
         )
         judge.run()
         tell = print if not quiet else lambda *_, **__: None
@@ -232,6 +265,7 @@ class Case(unittest.TestCase):
     def assert_stands(self, judge):
         """That no power cut could undo an answer."""
         if judge.violations:
+            self.keep()
             self.fail("\n\n".join(["", *(f"{found.kind}\n{found.story}" for found in judge.violations)]))
 
 

@@ -3,34 +3,24 @@ reads as well, must not rest on that."""
 
 import itertools
 
-from support import FULL, KEEP_JOURNAL_MODE, Case, seeds
+from support import AFTER, FULL, KEEP_JOURNAL_MODE, LIFE, NORMAL, Case, seeds
 
-# By the one that is killed, on one job.
-LIFE = (
-    "enqueue x",
-    "claim x 10 50",
-    "renew x 1 20 50",
-    "release x 1",
-    "claim x 80 50",
-    "complete x 2 90 result",
-)
-
-# By the one that comes after.
-AFTER = ("state x", "claim x 30 1", "renew x 7 30 50", "state x", "claim x 500 50", "complete x 9 505 other")
+# In place of a write, and right after one: what it has committed may then be in the log, and nobody knows.
+WRITES = ("kill-write:w", "kill-wrote:w")
 
 ROLLBACK = ("kill-write:j", "kill-before:j", "kill-unlink:j", "kill-write:d", "kill-before:d")
 
 
 class Kills(Case):
-    def after_each(self, fault, seed, witness, flags=0):
+    def after_each(self, fault, seed, witness, flags=0, durability=FULL):
         """Kills a client at the first such act, at the second, ..., until it gets through; has another one ask. With
         `witness` that one has the file open all along. Where there are many such acts, a part of them by the seed."""
-        step = 9 if fault.startswith("kill-write") else 3 if flags else 1
+        step = 9 if fault.startswith("kill-wr") else 3 if flags else 1
         for number in itertools.count(1 + seed % step, step):
             with self.database(seed):
                 if witness:
                     other = self.client("other", flags=flags)
-                lives = self.live(f"{fault}:{number}", flags)
+                lives = self.live(f"{fault}:{number}", flags, durability)
                 if not witness:
                     other = self.opened("other", flags)
                 self.look(other, number)
@@ -53,21 +43,29 @@ class Kills(Case):
         self.ask(client, f"open {self.recorded.path} {FULL} {flags}")
         return client
 
-    def live(self, fault, flags):
+    def live(self, fault, flags, durability):
         """Whether it gets through."""
         client = self.begin("killed", fault)
-        lives = all(self.ask(client, order) for order in (f"open {self.recorded.path} {FULL} {flags}", "init", *LIFE))
+        opening = f"open {self.recorded.path} {durability} {flags}"
+        lives = all(self.ask(client, order) for order in (opening, "init", *LIFE))
         return client.end() == 0 and lives
 
     @seeds
     def test_in_wal_mode_while_others_are_there(self, seed):
-        for fault in ("kill-before:w", "kill-after:w", "kill-write:w"):
+        for fault in ("kill-before:w", "kill-after:w", *WRITES):
             self.after_each(fault, seed, witness=True)
 
     @seeds
     def test_in_wal_mode_when_others_come_later(self, seed):
-        for fault in ("kill-before:w", "kill-after:w", "kill-write:w", "kill-before:d", "kill-before:f", "kill-unlink:w"):
+        for fault in ("kill-before:w", "kill-after:w", *WRITES, "kill-before:d", "kill-before:f", "kill-unlink:w"):
             self.after_each(fault, seed, witness=False)
+
+    @seeds
+    def test_in_wal_mode_at_normal(self, seed):
+        """There whole calls are left unsynced, which were answered."""
+        for fault in WRITES:
+            for witness in (True, False):
+                self.after_each(fault, seed, witness, durability=NORMAL)
 
     @seeds
     def test_with_a_rollback_journal_while_others_are_there(self, seed):
@@ -98,7 +96,7 @@ class Kills(Case):
 
     @seeds
     def test_in_the_middle_of_much_work(self, seed):
-        for fault in ("kill-before:w", "kill-write:w"):
+        for fault in ("kill-before:w", *WRITES):
             for number in range(5 + seed % 7, 40, 9):
                 with self.database(seed):
                     clients = [self.client("c0", fault=f"{fault}:{number}"), *(self.client(f"c{i}") for i in (1, 2))]

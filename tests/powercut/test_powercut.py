@@ -1,6 +1,6 @@
 """No answer at FULL rests on anything that a power cut could undo; and the tests that say so can fail."""
 
-from support import FULL, KEEP_JOURNAL_MODE, NORMAL, Case, rounds, seeds
+from support import AFTER, FULL, KEEP_JOURNAL_MODE, LIFE, NORMAL, Case, rounds, seeds
 
 
 class Wal(Case):
@@ -58,9 +58,33 @@ class Wal(Case):
 
     @rounds
     def test_they_outlive_it_beside_clients_at_normal(self, seed):
-        clients = [self.client("full"), self.client("normal", NORMAL)]
-        self.at_once(self.storm(clients, seed))
-        self.assert_stands(self.judge(seed, weak=clients[1:]))
+        self.at_once(self.storm([self.client("full"), self.client("normal", NORMAL)], seed))
+        self.assert_stands(self.judge(seed))
+
+    @rounds
+    def test_they_outlive_it_beside_a_handle_at_normal_in_the_same_process(self, seed):
+        self.at_once(self.storm([self.both(f"c{i}") for i in range(2)], seed, threads=4, count=30))
+        self.assert_stands(self.judge(seed))
+
+    @seeds
+    def test_they_outlive_it_right_after_a_call_at_normal_of_the_same_process(self, seed):
+        for question in AFTER:
+            with self.database(seed):
+                client = self.both("c")
+                for order in LIFE:
+                    for turn in ("other", order, "other", question):
+                        self.assertIsNotNone(client.ask(turn))
+                judge = self.judge(seed, quiet=True)
+                with self.subTest(question=question):
+                    self.assert_stands(judge)
+
+    @rounds
+    def test_what_is_seen_outlives_it(self, seed):
+        """By processes that never write, and so never sync for a reason of their own."""
+        writers = [self.client("writer"), self.client("normal", NORMAL)]
+        watchers = [self.client("full"), self.both("both")]
+        self.at_once({**self.storm(writers, seed, count=30), **self.watch(watchers, seed)})
+        self.assert_stands(self.judge(seed))
 
     @seeds
     def test_they_outlive_it_after_a_sync_has_failed(self, seed):
@@ -101,7 +125,7 @@ class Doubt(Case):
     @rounds
     def test_normal_grants_a_fence_twice_and_loses_a_completion(self, seed):
         self.at_once(self.storm([self.client(f"c{i}", NORMAL) for i in range(3)], seed))
-        judge = self.judge(seed)
+        judge = self.judge(seed, strict=True)
         self.assertLessEqual({"claim OK", "complete OK", "state OK"}, self.undone(judge))
         again = [
             (self.prober.fence_after(violation), int(violation.answer.value[0]))
@@ -109,6 +133,20 @@ class Doubt(Case):
             if violation.kind == "claim OK"
         ]
         self.assertTrue(all(fence <= granted for fence, granted in again), again)
+
+    @rounds
+    def test_what_is_seen_at_normal_is_not_sure(self, seed):
+        """Though all that is written is written at FULL."""
+        writers, watcher = [self.client(f"c{i}") for i in range(2)], self.client("watcher", NORMAL)
+        self.at_once({**self.storm(writers, seed), **self.watch([watcher], seed)})
+        undone = self.undone(self.judge(seed, strict=True))
+        self.assertTrue(undone)
+        self.assertLessEqual(undone, {"state OK", "count OK", "list OK"})
+
+    @rounds
+    def test_a_handle_at_normal_promises_nothing_beside_one_at_full(self, seed):
+        self.at_once(self.storm([self.both(f"c{i}") for i in range(2)], seed, threads=4, count=20))
+        self.assertTrue(self.undone(self.judge(seed, strict=True)))
 
     @rounds
     def test_one_sync_that_is_left_out_is_missed(self, seed):
