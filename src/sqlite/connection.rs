@@ -10,6 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ffi};
 
 use super::file::{File, Identity};
+use super::gate::Gates;
 use super::neighbour::{self, Stamp};
 use super::schema::{self, Found, Jobs};
 use super::statements;
@@ -153,12 +154,22 @@ impl Session {
         self.level.get() == Level::Normal
     }
 
-    /// Before the first answer that is to outlive a power cut: syncs what was there when the file was opened.
-    pub(super) fn sync_what_was_found(&self, file: &File) -> Result<(), Error> {
-        if !self.found_synced.get() {
-            file.sync_side_files().map_err(|error| sync_failed(&error))?;
-            self.found_synced.set(true);
+    /// Before the first answer that is to outlive a power cut: syncs what was there when the file was opened. When that
+    /// fails no later sync says anything of it, so from then on it counts as a write whose sync has failed.
+    pub(super) fn sync_what_was_found(&self, file: &File, gates: &Gates) -> Result<(), Error> {
+        if self.found_synced.get() {
+            return Ok(());
         }
+        if let Err(error) = file.sync_side_files() {
+            if file.options.read_only {
+                return Err(sync_failed(&error));
+            }
+            let gate = gates.make(self.board())?;
+            // In this order: who sees the write is not to trust a sync.
+            gate.note_damage();
+            gate.announce();
+        }
+        self.found_synced.set(true);
         Ok(())
     }
 

@@ -152,13 +152,18 @@ impl File {
         fs::File::open(self.folder())?.sync_all()
     }
 
-    /// Writes what is in the log once more, and syncs it. Nobody may write to it meanwhile.
+    /// Writes what is in the log once more, and syncs it. Nobody may write to it meanwhile. In the rollback modes there
+    /// is none, and SQLite itself has synced all but the removal of the journal.
     pub(crate) fn write_log_again(&self) -> io::Result<()> {
         let log = fs::OpenOptions::new()
             .read(true)
             .write(true)
             .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
-            .open(&self.side_paths[0])?;
+            .open(&self.side_paths[0]);
+        let log = match log {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.sync_side_files(),
+            other => other?,
+        };
         let mut part = vec![0; 1 << 16];
         let mut at = 0;
         loop {

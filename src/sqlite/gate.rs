@@ -297,7 +297,7 @@ impl Gate {
     }
 
     /// A sync of the log has failed. The kernel reports that once and takes what it could not write for written
-    /// (fsync(2)), so no later sync of the log says anything, until what is in it is in the database.
+    /// (fsync(2)), so no later sync of the log says anything, until what is in it was written once more.
     pub(crate) fn note_damage(&self) {
         if self.writable {
             self.board.damaged.store(DAMAGED, Ordering::Release);
@@ -308,7 +308,7 @@ impl Gate {
         self.board.damaged.load(Ordering::Acquire) == DAMAGED
     }
 
-    /// All that was in the log is in the database, and that is on the disk.
+    /// All that was in the log was written once more, and is on the disk.
     pub(crate) fn note_mended(&self) {
         self.board.damaged.store(0, Ordering::Release);
     }

@@ -88,7 +88,7 @@ impl Reader {
 
     /// What was read may rest on a write that is not on the disk yet.
     fn make_durable(&self, session: &Session) -> Result<(), Error> {
-        session.sync_what_was_found(&self.file)?;
+        session.sync_what_was_found(&self.file, &self.gates)?;
         match self.gates.find(session.board())? {
             Some(gate) if gate.last_unsynced().is_some() => {
                 writer::sync(&gate, &self.file, session.log(&self.file)?.as_deref())

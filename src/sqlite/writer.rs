@@ -394,14 +394,17 @@ impl Shared {
     fn store(
         &self,
         session: &Session,
-        gate: Option<Arc<Gate>>,
+        mut gate: Option<Arc<Gate>>,
         wal: bool,
         lead: &Lead,
         group: &mut Group<'_>,
         deadline: Instant,
     ) -> Result<Option<(Arc<Gate>, Write)>, Unstored> {
         if self.full.load(Ordering::Relaxed) {
-            session.sync_what_was_found(&self.link.file).map_err(Unstored::Failed)?;
+            session.sync_what_was_found(&self.link.file, &self.gates).map_err(Unstored::Failed)?;
+            if gate.is_none() {
+                gate = self.gates.find(session.board()).map_err(Unstored::Failed)?;
+            }
         }
         let last_sync = || {
             // Committed now, this group would wait for that sync all the same, and those who come meanwhile for one more.

@@ -59,6 +59,18 @@ def durably(flags, operation, *arguments):
     return answer.status, hold.hold_log_syncs() - before
 
 
+def first_after_a_failed_sync(operation, *arguments):
+    """The status of a first operation at FULL whose first sync of the log fails, and how many bytes it has written there."""
+    import ctypes
+
+    hold = ctypes.CDLL(None)
+    hold.hold_log_bytes.restype = ctypes.c_long
+    db = durable(0)
+    hold.hold_fail_syncs(1)
+    before = hold.hold_log_bytes()
+    return getattr(db, operation)(*arguments).status, hold.hold_log_bytes() - before
+
+
 def stop_in_sync(job):
     """Claims at FULL, and stops for ever when the claim can be seen and is not synced."""
     import ctypes
@@ -139,7 +151,8 @@ def hold_with_child():
 
 
 def main():
-    known = {f.__name__: f for f in (sql, claim, durably, stop_in_sync, increment, grants, hold_with_child)}
+    functions = (sql, claim, durably, first_after_a_failed_sync, stop_in_sync, increment, grants, hold_with_child)
+    known = {f.__name__: f for f in functions}
     for line in sys.stdin:
         name, *arguments = json.loads(line)
         try:

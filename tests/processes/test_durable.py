@@ -101,6 +101,16 @@ class Early(Case):
         self.assertLess(hold.hold_log_bytes() - before, size)
         self.assert_sound()
 
+    def test_so_it_is_when_the_sync_of_what_was_found_fails(self):
+        # The note of damage in `sync_what_was_found`.
+        db = self.ready("job")
+        self.assertEqual(db.claim("job", "we", 0, 10).ok(), 1)
+        size = os.stat(self.path + "-wal").st_size
+        for operation, expected in ((("claim", "job", "peer", 0, 10), "HELD"), (("state", "job"), "OK")):
+            status, written = self.peer().ask("first_after_a_failed_sync", *operation)
+            self.assertEqual((status, written >= size), (expected, True), operation)
+        self.assert_sound()
+
     def test_when_that_fails_too_the_answer_is_an_error_until_it_succeeds(self):
         db = self.ready("job", "next")
         db.state("job").ok()
