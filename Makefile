@@ -140,6 +140,10 @@ test-powercut: stage ## What power cuts leave on the disk, against every answer 
 torture: stage ## The long form of test-powercut: ROUNDS (20) with seeds from SEED (1) on
 	ROUNDS=$${ROUNDS:-20} $(STAGED) $(MAKE) -C tests/powercut test
 
+.PHONY: measures
+measures: ## Take out each safety measure and see its test fail (ONLY)
+	@python3 -B tests/measures/run.py
+
 .PHONY: test-tsan
 test-tsan: ## Threads and forks under ThreadSanitizer, Rust's standard library included
 	@scripts/tsan

@@ -1,0 +1,117 @@
+"""Takes out each safety measure in turn and sees that its test fails.
+
+    make measures                       # all, about a minute each
+    make measures ONLY="fence sync"     # those with such a word in their names
+
+A copy of the sources in build/measures is changed, never the sources. A test that passes without its measure is a
+defect of the test; a text that is no longer in its file is one of this list.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from typing import NamedTuple
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+COPY = ROOT / "build/measures"
+
+# A test that hangs without its measure has failed as well.
+LIMIT = 300
+
+
+class Measure(NamedTuple):
+    what: str
+    test: str
+    file: str
+    old: str
+    new: str
+
+
+ENTRY = re.compile(
+    r"^## ([^\n]+)\ntest: ([^\n]+)\nfile: ([^\n]+)\n<<<<\n(.*?)\n====\n(.*?)\n?>>>>$", re.MULTILINE | re.DOTALL
+)
+
+MEASURES = [Measure(*entry) for entry in ENTRY.findall((HERE / "measures.txt").read_text())]
+
+
+def copy_sources():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True)
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            place(name, (ROOT / name).read_bytes())
+
+
+def place(name, content):
+    """Writes only what differs, so that little is built again."""
+    file = COPY / name
+    if file.exists() and file.read_bytes() == content:
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    shutil.copymode(ROOT / name, file)
+
+
+def run(command):
+    """Its exit status and what it printed."""
+    ours = ("MAKE", "MFLAGS", "CARGO_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    with subprocess.Popen(
+        command,
+        shell=True,
+        cwd=COPY,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            output, _ = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return 1, "it hangs"
+    return process.returncode, output
+
+
+def fails(measure):
+    """None when the test fails without the measure; otherwise what is wrong."""
+    content = (ROOT / measure.file).read_text()
+    if content.count(measure.old) != 1:
+        return f"the text is {content.count(measure.old)} times in {measure.file}"
+    place(measure.file, content.replace(measure.old, measure.new).encode())
+    try:
+        status, output = run("cargo test --no-run" if measure.test.startswith("cargo") else "make stage")
+        if status:
+            return "it cannot be built so:\n" + "\n".join(output.splitlines()[-20:])
+        test = measure.test if measure.test.startswith("cargo") else f"scripts/staged {measure.test}"
+        status, _ = run(test)
+        return None if status else "the test passes without it"
+    finally:
+        place(measure.file, content.encode())
+
+
+def main():
+    words = os.environ.get("ONLY", "").split()
+    chosen = [m for m in MEASURES if not words or any(word in m.what for word in words)]
+    copy_sources()
+    bad = 0
+    for measure in chosen:
+        begun = time.monotonic()
+        wrong = fails(measure)
+        bad += bool(wrong)
+        verdict = "NOT SEEN" if wrong else "seen"
+        print(f"{verdict:9} {time.monotonic() - begun:5.0f} s  {measure.what}: {measure.test}", flush=True)
+        if wrong:
+            print(re.sub("^", "    ", wrong, flags=re.MULTILINE), flush=True)
+    print(f"{len(chosen) - bad} of {len(chosen)} measures are seen to be missing by their tests")
+    return int(bad > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
