@@ -7,6 +7,7 @@ A copy of the sources in build/measures is changed, never the sources. A test th
 defect of the test; a text that is no longer in its file is one of this list.
 """
 
+import functools
 import os
 import pathlib
 import re
@@ -23,6 +24,7 @@ COPY = ROOT / "build/measures"
 
 # A test that hangs without its measure has failed as well.
 LIMIT = 300
+HANGS = -1
 
 
 class Measure(NamedTuple):
@@ -75,23 +77,40 @@ def run(command):
             output, _ = process.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            return 1, "it hangs"
+            return HANGS, ""
     return process.returncode, output
 
 
-def fails(measure):
-    """None when the test fails without the measure; otherwise what is wrong."""
+def build(test):
+    return run("cargo test --no-run" if test.startswith("cargo") else "make stage")
+
+
+def end(test):
+    return run(test if test.startswith("cargo") else f"scripts/staged {test}")
+
+
+@functools.cache
+def passes(test):
+    """Whether it passes with all measures in their places."""
+    return build(test)[0] == 0 and end(test)[0] == 0
+
+
+def look(measure):
+    """How the test ends without the measure; and what is wrong when it does not fail."""
     content = (ROOT / measure.file).read_text()
     if content.count(measure.old) != 1:
-        return f"the text is {content.count(measure.old)} times in {measure.file}"
+        return "NOT SEEN", f"the text is {content.count(measure.old)} times in {measure.file}"
+    if not passes(measure.test):
+        return "NOT SEEN", "the test fails with it as well"
     place(measure.file, content.replace(measure.old, measure.new).encode())
     try:
-        status, output = run("cargo test --no-run" if measure.test.startswith("cargo") else "make stage")
+        status, output = build(measure.test)
         if status:
-            return "it cannot be built so:\n" + "\n".join(output.splitlines()[-20:])
-        test = measure.test if measure.test.startswith("cargo") else f"scripts/staged {measure.test}"
-        status, _ = run(test)
-        return None if status else "the test passes without it"
+            return "NOT SEEN", "it cannot be built so:\n" + "\n".join(output.splitlines()[-20:])
+        status, _ = end(measure.test)
+        if status == HANGS:
+            return "hangs", ""
+        return ("seen", "") if status else ("NOT SEEN", "the test passes without it")
     finally:
         place(measure.file, content.encode())
 
@@ -103,9 +122,8 @@ def main():
     bad = 0
     for measure in chosen:
         begun = time.monotonic()
-        wrong = fails(measure)
+        verdict, wrong = look(measure)
         bad += bool(wrong)
-        verdict = "NOT SEEN" if wrong else "seen"
         print(f"{verdict:9} {time.monotonic() - begun:5.0f} s  {measure.what}: {measure.test}", flush=True)
         if wrong:
             print(re.sub("^", "    ", wrong, flags=re.MULTILINE), flush=True)

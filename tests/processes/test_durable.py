@@ -26,8 +26,10 @@ class Early(Case):
         return claim
 
     def warm(self, flags=0):
-        """Another process that has read before, so that what it syncs now is for its answer."""
+        """Another process that has used its connections before, so that what it syncs now is for its answer."""
         peer = self.peer()
+        if flags != READ_ONLY:
+            peer.ask("durably", flags, "enqueue", "before")
         peer.ask("durably", flags, "state", "before")
         return peer
 
