@@ -1,10 +1,12 @@
 /*
  * Preloaded into the tests: stops a thread in the middle of its commit, with the transaction's locks held, or in the
- * sync of the write-ahead log that follows, for as long as a test likes. So a test can act at a moment that otherwise
+ * sync of the write-ahead log that follows, or in between, for as long as a test likes. So a test can act at a moment that otherwise
  * passes in a fraction of a millisecond.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <semaphore.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,6 +16,7 @@
 #include <unistd.h>
 
 void hold_next_commit(void);
+void hold_next_unlock(void);
 void hold_next_sync(void);
 void hold_until_reached(void);
 void hold_let_go(void);
@@ -23,6 +26,7 @@ void hold_fail_syncs(int count);
 ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t offset);
 
 static atomic_bool commit_armed;
+static atomic_bool unlock_armed;
 static atomic_bool sync_armed;
 static atomic_int log_syncs;
 static atomic_long log_bytes;
@@ -37,6 +41,9 @@ static void wait_for(sem_t *semaphore) {
 
 /* The next commit of this process stops before it can be seen. */
 void hold_next_commit(void) { atomic_store(&commit_armed, true); }
+
+/* The next one stops when it can be seen, before it gives up the write lock. In WAL mode alone. */
+void hold_next_unlock(void) { atomic_store(&unlock_armed, true); }
 
 /* The next sync of the log stops, when the commit can be seen and its locks are given up. */
 void hold_next_sync(void) { atomic_store(&sync_armed, true); }
@@ -71,6 +78,32 @@ ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t offset) {
     }
     return syscall(SYS_pwrite64, fd, bytes, count, offset);
 }
+
+/* The byte of the -shm file that is SQLite's write lock (https://www.sqlite.org/walformat.html#locks). */
+enum { WRITE_LOCK = 120 };
+
+static int fcntl_with(int fd, int command, void *argument) {
+    if (command == F_OFD_SETLK && atomic_load(&unlock_armed)) {
+        const struct flock *request = argument;
+        if (request->l_type == F_UNLCK && request->l_start == WRITE_LOCK && ends_with(fd, "-shm")) {
+            stop_if(&unlock_armed);
+        }
+    }
+    return (int)syscall(SYS_fcntl, fd, command, argument);
+}
+
+/* Every argument that there is fits into a pointer. */
+#define FCNTL(name)                                     \
+    int name(int fd, int command, ...) {                \
+        va_list more;                                   \
+        va_start(more, command);                        \
+        void *argument = va_arg(more, void *);          \
+        va_end(more);                                   \
+        return fcntl_with(fd, command, argument);       \
+    }
+
+FCNTL(fcntl)
+FCNTL(fcntl64)
 
 /* How often the log was synced. */
 int hold_log_syncs(void) { return atomic_load(&log_syncs); }

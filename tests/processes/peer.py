@@ -71,14 +71,15 @@ def first_after_a_failed_sync(operation, *arguments):
     return getattr(db, operation)(*arguments).status, hold.hold_log_bytes() - before
 
 
-def stop_in_sync(job):
-    """Claims at FULL, and stops for ever when the claim can be seen and is not synced."""
+def stop_in(moment, job):
+    """Claims at FULL, and stops for ever when the claim can be seen and is not synced: at the begin of its "sync", or
+    in the "unlock" before that."""
     import ctypes
 
     # What it has found is synced with its first answer.
     durable(0).enqueue("before")
     hold = ctypes.CDLL(None)
-    hold.hold_next_sync()
+    {"sync": hold.hold_next_sync, "unlock": hold.hold_next_unlock}[moment]()
     threading.Thread(target=durable(0).claim, args=(job, "stopped", 0, 10), daemon=True).start()
     hold.hold_until_reached()
 
@@ -151,7 +152,7 @@ def hold_with_child():
 
 
 def main():
-    functions = (sql, claim, durably, first_after_a_failed_sync, stop_in_sync, increment, grants, hold_with_child)
+    functions = (sql, claim, durably, first_after_a_failed_sync, stop_in, increment, grants, hold_with_child)
     known = {f.__name__: f for f in functions}
     for line in sys.stdin:
         name, *arguments = json.loads(line)

@@ -68,19 +68,21 @@ class Early(Case):
             self.assertEqual(process.ask("durably", flags, "state", "job"), ["OK", 0])
 
     def test_a_commit_whose_process_was_killed_before_its_sync_is_synced_by_who_sees_it(self):
-        # The count of commits outlives the process that counted.
-        db = self.ready("job")
-        db.state("job").ok()
-        stopped = self.peer()
-        stopped.ask("stop_in_sync", "job")
-        stopped.kill()
-        before = hold.hold_log_syncs()
-        self.assertEqual(db.claim("job", "we", 0, 10).status, "HELD")
-        synced = hold.hold_log_syncs()
-        self.assertGreater(synced, before)
-        self.assertEqual(db.claim("job", "we", 0, 10).status, "HELD")
-        self.assertEqual(db.state("job").status, "OK")
-        self.assertEqual(hold.hold_log_syncs(), synced)
+        # The count of commits outlives the process that counted, and goes up before a commit can be seen.
+        db = self.ready()
+        for moment in ("sync", "unlock"):
+            db.enqueue(moment).ok()
+            db.state(moment).ok()
+            stopped = self.peer()
+            stopped.ask("stop_in", moment, moment)
+            stopped.kill()
+            before = hold.hold_log_syncs()
+            self.assertEqual(db.claim(moment, "we", 0, 10).status, "HELD")
+            synced = hold.hold_log_syncs()
+            self.assertGreater(synced, before, moment)
+            self.assertEqual(db.claim(moment, "we", 0, 10).status, "HELD")
+            self.assertEqual(db.state(moment).status, "OK")
+            self.assertEqual(hold.hold_log_syncs(), synced)
 
     def test_an_answer_at_full_that_rests_on_a_commit_at_normal_syncs_it(self):
         # Commits at NORMAL are counted too.
