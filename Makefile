@@ -19,7 +19,7 @@ STAGED := scripts/staged
 PLACE   = PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' DESTDIR='$(DESTDIR)'
 
 # The order is that of interest: what fails most often, and soonest, comes first.
-SUITES := lint rust symbols abi c go ruby processes powercut tsan install readme demo
+SUITES := lint rust symbols abi c go ruby processes histories powercut tsan install readme demo
 
 ##@ Start here
 
@@ -82,7 +82,7 @@ uninstall: ## Remove what `make install` with the same PREFIX, LIBDIR and DESTDI
 .PHONY: clean
 clean: ## Remove all that was built
 	cargo clean
-	rm -rf build bindings/c/build tests/abi/build tests/processes/build tests/powercut/build
+	rm -rf build bindings/c/build tests/abi/build tests/processes/build tests/histories/build tests/powercut/build
 	rm -rf benches/build benches/peers/.installed
 
 ##@ Files that are made from others and checked in
@@ -132,12 +132,17 @@ test-ruby: stage ## The Ruby library
 test-processes: stage ## Many processes, forks and a second copy of SQLite on one file
 	$(STAGED) $(MAKE) -C tests/processes test
 
+.PHONY: test-histories
+test-histories: stage ## What many clients were answered, against jobs that take their calls in turn (ROUNDS, SEED)
+	$(STAGED) $(MAKE) -C tests/histories test
+
 .PHONY: test-powercut
 test-powercut: stage ## What power cuts leave on the disk, against every answer (ROUNDS, SEED)
 	$(STAGED) $(MAKE) -C tests/powercut test
 
 .PHONY: torture
-torture: stage ## The long form of test-powercut: ROUNDS (20) with seeds from SEED (1) on
+torture: stage ## The long form of test-histories and test-powercut: ROUNDS (20) with seeds from SEED (1) on
+	ROUNDS=$${ROUNDS:-20} $(STAGED) $(MAKE) -C tests/histories test
 	ROUNDS=$${ROUNDS:-20} $(STAGED) $(MAKE) -C tests/powercut test
 
 .PHONY: measures
