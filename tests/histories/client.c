@@ -73,7 +73,7 @@ static double tell_time(int call) {
     if (strcmp(clock_kind, "zero") == 0) return 0;
     if (strcmp(clock_kind, "ahead") == 0) return now + 20;
     if (strcmp(clock_kind, "back") == 0 && call / 16 % 4 == 3) return now - HOUR;
-    if (strcmp(clock_kind, "year") == 0 && call / 16 % 8 == 7) return now + YEAR;
+    if (strcmp(clock_kind, "year") == 0 && call % 32 == 31) return now + YEAR;
     return now;
 }
 
@@ -328,7 +328,7 @@ static void step(struct worker *worker, int i) {
     unsigned back = below(worker, WINDOW);
     unsigned kind = below(worker, 100);
     double now = tell_time(i);
-    double ttl = 0.25 * (double)(1U << below(worker, 10));
+    double ttl = 0.25 * (double)(1U << below(worker, 8));
     char job[32];
 
     snprintf(job, sizeof job, "j%u", back > newest ? 0 : newest - back);

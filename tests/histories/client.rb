@@ -29,7 +29,7 @@ class Clock
     case @kind
     when "ahead" then 20
     when "back" then (call / 16) % 4 == 3 ? -HOUR : 0
-    when "year" then (call / 16) % 8 == 7 ? YEAR : 0
+    when "year" then call % 32 == 31 ? YEAR : 0
     else 0
     end
   end
@@ -93,7 +93,7 @@ class Worker
   def step(call, newest)
     job = "j#{[newest - below(WINDOW), 0].max}"
     @now = @clock.at(call)
-    @ttl = 0.25 * (2**below(10))
+    @ttl = 0.25 * (2**below(8))
     case below(100)
     when 0...10 then add(job, newest)
     when 10...24 then state(job)

@@ -41,16 +41,24 @@ SEED = int(os.environ.get("SEED") or 1)
 KEEP = os.environ.get("KEEP")
 
 
-def rounds(test):
-    """Runs a test ROUNDS times, each with a seed of its own."""
+def _with_seeds(count):
+    def decorate(test):
+        @functools.wraps(test)
+        def run(self):
+            for seed in range(SEED, SEED + count):
+                with self.subTest(seed=seed), self.folder(seed):
+                    test(self, seed)
 
-    @functools.wraps(test)
-    def run(self):
-        for seed in range(SEED, SEED + ROUNDS):
-            with self.subTest(seed=seed), self.folder(seed):
-                test(self, seed)
+        return run
 
-    return run
+    return decorate
+
+
+# Runs a test ROUNDS times, each with a seed and a folder of its own.
+rounds = _with_seeds(ROUNDS)
+
+# Runs it once, however many ROUNDS there are.
+once = _with_seeds(1)
 
 
 class Client(threading.Thread):

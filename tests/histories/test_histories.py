@@ -2,14 +2,19 @@
 that say so can fail."""
 
 import contextlib
+import itertools
 import random
+import re
 import sqlite3
 
-from support import FULL, KEEP_JOURNAL_MODE, NORMAL, Case, rounds
+from support import FULL, KEEP_JOURNAL_MODE, NORMAL, Case, once, rounds
 
 # With a rollback journal readers and writers wait for each other, and much longer.
 CALLS = {0: 7000, KEEP_JOURNAL_MODE: 3000}
 KILLS = 3
+
+# In a run that something is wrong with.
+MANY = 3000
 
 OPERATIONS = {
     "enqueue",
@@ -60,57 +65,57 @@ class Histories(Case):
 
 
 class Faults(Case):
-    """The same clients, and something that is not as it should be."""
+    """The same clients, and something that is not as it should be. Once is enough."""
 
-    @rounds
+    @once
     def test_one_answer_that_is_changed_is_found(self, seed):
-        self.make_calls(1000)
+        self.make_calls(MANY)
         self.assert_linearizable()
         chance = random.Random(seed)
         for operation, wrong in (
-            ("claim", lambda words: [*words[:-1], str(int(words[-1]) + 1)]),
-            ("complete", lambda words: [*words[:-1], "STALE"]),
-            ("enqueue", lambda words: [*words[:-1], "EXISTS"]),
-            ("release", lambda words: [*words[:-1], "DONE"]),
-            ("state", lambda words: [*words[:-3], str(int(words[-3]) + 1), *words[-2:]]),
+            ("claim", lambda values: ["OK", str(int(values[1]) + 1)]),
+            ("complete|complete_and_claim_next", lambda values: ["STALE"]),
+            ("enqueue", lambda values: ["EXISTS"]),
+            ("release", lambda values: ["DONE"]),
+            ("state", lambda values: [*values[:3], str(int(values[3]) + 1), *values[4:]]),
         ):
-            path, number, lines = self.pick(chance, operation)
-            with self.subTest(line=lines[number]):
-                changed = [*lines[:number], " ".join(wrong(lines[number].split())), *lines[number + 1 :]]
-                path.write_text("\n".join(changed) + "\n")
-                self.assertFalse(self.check()[0])
-                path.write_text("\n".join(lines) + "\n")
+            path, line = self.pick(chance, rf"\d+ ({operation}) .* OK.*")
+            with self.subTest(line=line):
+                text = path.read_text()
+                call, values = line.split(" OK")
+                changed = " ".join([call, *wrong(["OK", *values.split()])])
+                path.write_text(text.replace(line, changed))
+                self.assertFalse(self.check()[0], changed)
+                path.write_text(text)
 
-    def pick(self, chance, operation):
-        """One of the calls that were answered with OK."""
-        found = []
-        for path in sorted(self.histories.iterdir()):
-            lines = path.read_text().splitlines()
-            found += [(path, n, lines) for n, line in enumerate(lines) if f" {operation} " in line and " OK" in line]
-        return chance.choice(found)
+    def pick(self, chance, pattern):
+        """One of the lines that were written down, and its file."""
+        lines = [(path, line) for path in sorted(self.histories.iterdir()) for line in path.read_text().splitlines()]
+        return chance.choice([(path, line) for path, line in lines if re.fullmatch(pattern, line)])
 
-    @rounds
+    @once
     def test_a_fence_that_another_program_sets_back_is_found(self, seed):
-        self.make_calls(1000, at_dot=self.once("UPDATE jobs SET fence = fence - 1 WHERE fence > 1"))
-        self.assertFalse(self.check()[0])
+        self.assert_found("UPDATE jobs SET fence = fence - 1 WHERE fence > 1")
 
-    @rounds
+    @once
     def test_a_lease_that_another_program_takes_is_found(self, seed):
-        self.make_calls(1000, at_dot=self.once("UPDATE jobs SET owner = 'thief', fence = fence + 1"))
-        self.assertFalse(self.check()[0])
+        self.assert_found("UPDATE jobs SET owner = 'thief', fence = fence + 1 WHERE NOT done")
 
-    @rounds
+    @once
     def test_a_result_that_another_program_changes_is_found(self, seed):
-        self.make_calls(1000, at_dot=self.once("UPDATE jobs SET result = 'other' WHERE done", 50))
-        self.assertFalse(self.check()[0])
+        self.assert_found("UPDATE jobs SET result = 'other' WHERE done")
 
-    def once(self, statement, dot=30):
-        """Executes it when so many dots have come."""
-        dots = iter(range(1, 1_000_000))
+    def assert_found(self, statement):
+        """Has it executed in the middle of the work, once it changes something."""
+        dots = itertools.count()
+        changed = []
 
         def at_dot():
-            if next(dots) == dot:
+            if next(dots) >= 30 and not changed:
                 with contextlib.closing(sqlite3.connect(self.path, timeout=60, isolation_level=None)) as database:
-                    self.assertGreater(database.execute(statement).rowcount, 0)
+                    if database.execute(statement).rowcount > 0:
+                        changed.append(statement)
 
-        return at_dot
+        self.make_calls(MANY, at_dot=at_dot)
+        self.assertTrue(changed)
+        self.assertFalse(self.check()[0])

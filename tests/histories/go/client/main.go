@@ -77,7 +77,7 @@ func (w *worker) now(call int) moment {
 		return now + seconds(20)
 	case w.clock == "back" && call/16%4 == 3:
 		return now - seconds(hour)
-	case w.clock == "year" && call/16%8 == 7:
+	case w.clock == "year" && call%32 == 31:
 		return now + seconds(year)
 	}
 	return now
@@ -277,7 +277,7 @@ func (w *worker) step(call, newest int) {
 	}
 	job := fmt.Sprintf("j%d", number)
 	now := w.now(call)
-	ttl := span(1) << w.random.Intn(10)
+	ttl := span(1) << w.random.Intn(8)
 	switch kind := w.random.Intn(100); {
 	case kind < 5:
 		w.enqueue(job)
