@@ -46,10 +46,15 @@ def run(name):
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 output = f"hung for {SECONDS} s\n" + process.communicate()[0]
+            except BaseException:
+                # Stopped itself: the clients do not stay behind.
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
     return process.returncode, output
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     loader = unittest.defaultTestLoader
     sys.path.insert(0, str(HERE))
     suite = loader.loadTestsFromNames(sys.argv[1:]) if sys.argv[1:] else loader.discover(str(HERE))
