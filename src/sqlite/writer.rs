@@ -559,8 +559,12 @@ fn use_wal(session: &Session) -> Result<(), Error> {
 fn commit(session: &Session, deadline: Instant) -> Result<(), Error> {
     loop {
         match session.execute("COMMIT") {
+            // Where the system refuses a lock, SQLite may have undone the transaction as well: then it is run again.
             Err(error)
-                if error.kind() == ErrorKind::Busy && Instant::now() < deadline && !turn::fork_waits() =>
+                if error.kind() == ErrorKind::Busy
+                    && !session.sql.is_autocommit()
+                    && Instant::now() < deadline
+                    && !turn::fork_waits() =>
             {
                 turn::sleep(Duration::from_millis(1));
             }
