@@ -29,6 +29,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use libc::flock;
+use nix::errno::Errno;
 use rusqlite::{Connection, ffi};
 
 use crate::error::{Error, ErrorKind};
@@ -61,9 +62,12 @@ struct Files {
     opened: BTreeMap<Key, Opened>,
     /// Which file the descriptor of this number is of, when SQLite uses it.
     used: Vec<Option<Key>>,
+    /// Descriptors of unknown files, with O_RDONLY or O_RDWR.
+    unknown: Vec<(RawFd, c_int)>,
 }
 
-static FILES: Mutex<Files> = Mutex::new(Files { opened: BTreeMap::new(), used: Vec::new() });
+static FILES: Mutex<Files> =
+    Mutex::new(Files { opened: BTreeMap::new(), used: Vec::new(), unknown: Vec::new() });
 
 fn files() -> MutexGuard<'static, Files> {
     FILES.lock().unwrap_or_else(PoisonError::into_inner)
@@ -86,8 +90,31 @@ impl Files {
     fn forget_those_closed_by_others(&mut self, key: Key) {
         let Some(opened) = self.opened.get_mut(&key) else { return };
         let lost: Vec<_> =
-            opened.descriptors.iter().filter(|d| d.parked && !is_still(d.fd, key)).map(|d| d.fd).collect();
+            opened.descriptors.iter().filter(|d| d.parked && is_lost(d.fd, key)).map(|d| d.fd).collect();
         lost.into_iter().for_each(|fd| self.remove(fd));
+    }
+
+    /// Keeps a descriptor of which the system does not say what file it is of. To close it could drop a neighbour's
+    /// locks.
+    fn keep_unknown(&mut self, fd: RawFd, access: c_int) {
+        self.unknown.push((fd, access));
+    }
+
+    /// Asks again, and parks those that are known now.
+    fn park_unknown(&mut self) {
+        for (fd, access) in std::mem::take(&mut self.unknown) {
+            match look_at(fd) {
+                Ok(status) if is_regular(&status) => {
+                    let key = Key(status.st_dev, status.st_ino);
+                    self.add(key, fd, access);
+                    self.park(key, fd);
+                }
+                // Closed by the host.
+                Err(Errno::EBADF) => {}
+                Err(_) => self.keep_unknown(fd, access),
+                Ok(_) => close(fd),
+            }
+        }
     }
 
     fn add(&mut self, key: Key, fd: RawFd, access: c_int) {
@@ -157,7 +184,7 @@ impl Files {
         for key in parked {
             self.forget_those_closed_by_others(key);
             let deleted = self.opened.get(&key).is_some_and(|opened| {
-                !opened.descriptors.iter().any(|d| status(d.fd).is_some_and(|s| s.st_nlink > 0))
+                opened.descriptors.iter().all(|d| look_at(d.fd).is_ok_and(|found| found.st_nlink == 0))
             });
             if deleted && let Some(opened) = self.opened.remove(&key) {
                 opened.descriptors.iter().for_each(|d| close(d.fd));
@@ -184,14 +211,12 @@ fn close(fd: RawFd) {
     unsafe { libc::close(fd) };
 }
 
-/// fstat(2), `None` when it fails or the file is not a regular one.
-fn status(fd: RawFd) -> Option<libc::stat> {
+/// fstat(2).
+fn look_at(fd: RawFd) -> Result<libc::stat, Errno> {
     nix::sys::stat::fstat(
         // SAFETY: fstat(2) takes any number, and answers EBADF for one that is not open; the borrow ends with it.
         unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) },
     )
-    .ok()
-    .filter(is_regular)
 }
 
 /// Device and inode of what is at a path; `None` when nothing is, or this user may not look.
@@ -230,9 +255,22 @@ fn device_and_inode(found: &libc::statx) -> (u64, u64) {
     (libc::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino)
 }
 
+fn is_of(status: &libc::stat, key: Key) -> bool {
+    is_regular(status) && Key(status.st_dev, status.st_ino) == key
+}
+
 /// Whether the descriptor is open and this file's.
 fn is_still(fd: RawFd, key: Key) -> bool {
-    status(fd).is_some_and(|status| Key(status.st_dev, status.st_ino) == key)
+    look_at(fd).is_ok_and(|status| is_of(&status, key))
+}
+
+/// Whether the descriptor is closed or another file's. Not when the system does not say: then it is still ours, with
+/// the locks that were taken through it.
+fn is_lost(fd: RawFd, key: Key) -> bool {
+    match look_at(fd) {
+        Ok(status) => !is_of(&status, key),
+        Err(error) => error == Errno::EBADF,
+    }
 }
 
 fn is_regular(status: &libc::stat) -> bool {
@@ -254,6 +292,7 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_i
     occupy_standard_descriptors();
     let access = flags & libc::O_ACCMODE;
     let mut files = files();
+    files.park_unknown();
     if flags & (libc::O_EXCL | libc::O_TRUNC) == 0 {
         // SAFETY: SQLite passes a NUL-terminated path that outlives the call.
         if let Some(key) = unsafe { accessible_file(path, flags) }
@@ -265,16 +304,27 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_i
     // SAFETY: as above; `mode` is an integer, as open(2) asks for with O_CREAT.
     let fd = unsafe { libc::open(path, flags | libc::O_CLOEXEC, mode) };
     let error = errno();
-    if fd >= 0
-        && let Some(status) = status(fd)
-    {
-        let key = Key(status.st_dev, status.st_ino);
-        if access == libc::O_RDONLY && !files.opened.contains_key(&key) {
-            // SAFETY: as above.
-            unsafe { open_locker(&mut files, path, flags) };
+    if fd < 0 {
+        return fd;
+    }
+    match look_at(fd) {
+        Ok(status) if is_regular(&status) => {
+            let key = Key(status.st_dev, status.st_ino);
+            if access == libc::O_RDONLY && !files.opened.contains_key(&key) {
+                // SAFETY: as above.
+                unsafe { open_locker(&mut files, path, flags) };
+            }
+            files.add(key, fd, access);
+            files.close_deleted();
         }
-        files.add(key, fd, access);
-        files.close_deleted();
+        Ok(_) => {}
+        // Its locks would be taken as the other copy takes them.
+        Err(why) => {
+            files.keep_unknown(fd, access);
+            drop(files);
+            set_errno(why as c_int);
+            return -1;
+        }
     }
     drop(files);
     set_errno(error);
@@ -295,13 +345,14 @@ unsafe fn open_locker(files: &mut Files, path: *const c_char, flags: c_int) {
         return;
     }
     // Should another file have taken its place just now, then this is that file's.
-    match status(fd) {
-        Some(status) => {
+    match look_at(fd) {
+        Ok(status) if is_regular(&status) => {
             let key = Key(status.st_dev, status.st_ino);
             files.add(key, fd, libc::O_RDWR);
             files.park(key, fd);
         }
-        None => close(fd),
+        Ok(_) => close(fd),
+        Err(_) => files.keep_unknown(fd, libc::O_RDWR),
     }
 }
 
@@ -568,6 +619,7 @@ pub(crate) fn close_inherited_descriptors() {
     for (key, opened) in std::mem::take(&mut files.opened) {
         opened.descriptors.iter().filter(|d| is_still(d.fd, key)).for_each(|d| close(d.fd));
     }
+    std::mem::take(&mut files.unknown).into_iter().for_each(|(fd, _)| close(fd));
     files.used.clear();
 }
 
