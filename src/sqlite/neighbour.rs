@@ -56,6 +56,29 @@ struct Opened {
     /// One that can take write locks, if this process can open such a one. Should it come later than the others, read
     /// locks were taken through the first of all, and that one keeps them until SQLite drops them.
     lockers: Vec<RawFd>,
+    /// Unlocks that the system has refused, with the descriptor of each. SQLite would take the lock for held until its
+    /// last connection is closed; so it is told that it is gone, and the next request for a lock is preceded by these.
+    owed: Vec<(RawFd, flock)>,
+}
+
+impl Opened {
+    fn unlock(&mut self, fd: RawFd, request: &flock) {
+        if !self.pay() || lock(fd, libc::F_OFD_SETLK, &mut request.clone()) != 0 {
+            self.owed.push((fd, *request));
+        }
+    }
+
+    /// Drops what should have been dropped before; whether nothing is left.
+    fn pay(&mut self) -> bool {
+        while let Some((fd, request)) = self.owed.first() {
+            // One that is closed has no locks.
+            if lock(*fd, libc::F_OFD_SETLK, &mut request.clone()) != 0 && errno() != libc::EBADF {
+                return false;
+            }
+            self.owed.remove(0);
+        }
+        true
+    }
 }
 
 struct Files {
@@ -137,6 +160,7 @@ impl Files {
         self.opened.retain(|_, opened| {
             opened.descriptors.retain(|d| d.fd != fd);
             opened.lockers.retain(|locker| *locker != fd);
+            opened.owed.retain(|(locker, _)| *locker != fd);
             if opened.lockers.is_empty() {
                 // Its locks went with it: another one takes them from now on.
                 let next = opened.descriptors.iter().find(|d| d.access == libc::O_RDWR);
@@ -166,8 +190,8 @@ impl Files {
         opened.descriptors.iter_mut().filter(|d| d.fd == fd).for_each(|d| d.parked = true);
         if opened.descriptors.iter().all(|d| d.parked) {
             // The last close drops the file's locks, as SQLite counts on.
-            for locker in &opened.lockers {
-                lock(*locker, libc::F_OFD_SETLK, &mut whole_file(libc::F_UNLCK));
+            for locker in opened.lockers.clone() {
+                opened.unlock(locker, &whole_file(libc::F_UNLCK));
             }
         }
         self.close_deleted();
@@ -412,13 +436,13 @@ unsafe extern "C" fn park_or_close(fd: c_int) -> c_int {
 unsafe extern "C" fn take_lock(fd: c_int, command: c_int, request: *mut flock) -> c_int {
     // SAFETY: SQLite passes a `flock` of its own that outlives the call.
     let given = unsafe { &mut *request };
-    let files = files();
+    let mut files = files();
     let Some(key) = files.key_of(fd) else {
         // Opened before these functions were in place, or not a regular file.
         return lock(fd, command, given);
     };
-    let lockers = files.opened.get(&key).map_or(&[][..], |opened| &opened.lockers);
-    let Some((taker, others)) = lockers.split_last() else { return lock(fd, command, given) };
+    let Some(opened) = files.opened.get_mut(&key) else { return lock(fd, command, given) };
+    let Some(taker) = opened.lockers.last().copied() else { return lock(fd, command, given) };
     let command = match command {
         libc::F_GETLK => libc::F_OFD_GETLK,
         libc::F_SETLK => libc::F_OFD_SETLK,
@@ -426,11 +450,12 @@ unsafe extern "C" fn take_lock(fd: c_int, command: c_int, request: *mut flock) -
     };
     given.l_pid = 0;
     if given.l_type == libc::F_UNLCK as i16 {
-        for other in others {
-            lock(*other, command, &mut given.clone());
+        for place in 0..opened.lockers.len() {
+            opened.unlock(opened.lockers[place], given);
         }
+        return 0;
     }
-    let answer = lock(*taker, command, given);
+    let answer = if opened.pay() { lock(taker, command, given) } else { -1 };
     let error = errno();
     drop(files);
     set_errno(error);
