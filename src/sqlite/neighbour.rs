@@ -462,6 +462,19 @@ unsafe extern "C" fn take_lock(fd: c_int, command: c_int, request: *mut flock) -
     answer
 }
 
+/// SQLite's "pread".
+///
+/// Where the device cannot read, the system says EIO, and SQLite answers that its file is malformed
+/// (SQLITE_IOERR_CORRUPTFS becomes SQLITE_CORRUPT). With another error it answers that it could not read, which is true.
+unsafe extern "C" fn read_at(fd: c_int, bytes: *mut c_void, size: usize, offset: libc::off_t) -> isize {
+    // SAFETY: SQLite passes a buffer of `size` bytes of its own.
+    let read = unsafe { libc::pread(fd, bytes, size, offset) };
+    if read < 0 && errno() == libc::EIO {
+        set_errno(libc::ENODATA);
+    }
+    read
+}
+
 unsafe extern "C" {
     /// Of fcntl.c: a variadic `fcntl` that hands lock requests to the function given.
     fn sqlite_fcntl_with(
@@ -482,17 +495,18 @@ pub(crate) fn install() -> Result<(), Error> {
     // SAFETY: sqlite3_initialize and sqlite3_vfs_find have no preconditions. The default VFS is static data of
     // SQLite's and has xSetSystemCall (version 3 of the structure; checked). SQLite calls each function by the C
     // type that it has here, except that it casts between function pointer types in between:
-    // open(const char*, int, int), close(int), fcntl(int, int, ...).
+    // open(const char*, int, int), close(int), fcntl(int, int, ...), pread(int, void*, size_t, off_t).
     unsafe {
         ffi::sqlite3_initialize();
         let vfs = ffi::sqlite3_vfs_find(std::ptr::null());
         let Some(set) = vfs.as_ref().filter(|v| v.iVersion >= 3).and_then(|v| v.xSetSystemCall) else {
             return Err(Error::new(ErrorKind::Unsupported, "this SQLite cannot be given locks"));
         };
-        let calls: [(&CStr, *const c_void); 3] = [
+        let calls: [(&CStr, *const c_void); 4] = [
             (c"open", open as *const c_void),
             (c"close", park_or_close as *const c_void),
             (c"fcntl", sqlite_fcntl_with(take_lock) as *const c_void),
+            (c"pread", read_at as *const c_void),
         ];
         for (name, call) in calls {
             let call = std::mem::transmute::<*const c_void, ffi::sqlite3_syscall_ptr>(call);
