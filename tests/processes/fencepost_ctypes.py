@@ -1,13 +1,27 @@
 """fencepost for these tests, through ctypes. Not a Python binding: it leaves out what they do not need."""
 
 import ctypes
-from ctypes import POINTER, byref, c_bool, c_char, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint32, c_void_p
+from ctypes import (
+    POINTER,
+    byref,
+    c_bool,
+    c_char,
+    c_char_p,
+    c_double,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
 from typing import NamedTuple
 
 NO_WAIT = -1
 NORMAL = 1
 READ_ONLY = 2
 KEEP_JOURNAL_MODE = 4
+CLAIMABLE, HELD, DELAYED, DONE = 1, 2, 3, 4
 
 
 class Error(ctypes.Structure):
@@ -27,6 +41,18 @@ class Row(ctypes.Structure):
         ("result", c_char_p),
         ("done", c_bool),
     ]
+
+
+class Rows(ctypes.Structure):
+    _fields_ = [("count", c_size_t), ("jobs", POINTER(POINTER(Row)))]
+
+
+class Grant(ctypes.Structure):
+    _fields_ = [("id", c_char_p), ("fence", c_int64)]
+
+
+class Grants(ctypes.Structure):
+    _fields_ = [("count", c_size_t), ("grants", POINTER(POINTER(Grant)))]
 
 
 class Answer(NamedTuple):
@@ -56,11 +82,20 @@ def _load():
         "complete": [handle, c_char_p, c_char_p, c_int64, c_double, c_char_p, error],
         "release": [handle, c_char_p, c_char_p, c_int64, error],
         "claim_many": [handle, c_char_p, POINTER(c_char_p), c_size_t, c_double, c_double, POINTER(c_int64), error],
+        "enqueue_many": [handle, POINTER(c_char_p), c_size_t, POINTER(c_bool), error],
+        "claim_next": [handle, c_char_p, c_double, c_double, POINTER(POINTER(Grant)), error],
+        "claim_batch": [handle, c_char_p, c_double, c_double, c_size_t, POINTER(POINTER(Grants)), error],
+        "complete_and_claim_next": [handle, c_char_p, c_char_p, c_int64]
+        + [c_double, c_char_p, c_double, POINTER(POINTER(Grant)), error],
+        "count": [handle, c_int32, c_double, POINTER(c_uint64), error],
+        "list": [handle, c_int32, c_double, c_char_p, c_size_t, POINTER(POINTER(Rows)), error],
     }.items():
         function = getattr(library, "fencepost_" + name)
         function.argtypes, function.restype = parameters, c_int32
     library.fencepost_close.argtypes, library.fencepost_close.restype = [handle], None
-    library.fencepost_job_free.argtypes, library.fencepost_job_free.restype = [POINTER(Row)], None
+    for name, made in {"job": Row, "jobs": Rows, "grant": Grant, "grants": Grants}.items():
+        function = getattr(library, f"fencepost_{name}_free")
+        function.argtypes, function.restype = [POINTER(made)], None
     library.fencepost_status_name.argtypes, library.fencepost_status_name.restype = [c_int32], c_char_p
     return library
 
@@ -83,13 +118,33 @@ def _call(name, *arguments, value=lambda: None):
     return Answer(name, value() if status == 0 else None, error.message.decode())
 
 
+def _row(r):
+    return (_text(r.id), _text(r.owner), r.until, r.fence, _text(r.result), r.done)
+
+
+def _grant(grant):
+    """The id and the fence, None for no grant; frees it."""
+    copy = (_text(grant.contents.id), grant.contents.fence) if grant else None
+    _library.fencepost_grant_free(grant)
+    return copy
+
+
 class Db:
     """A handle. Its calls let other Python threads run."""
 
     def __init__(self, path, busy_timeout_ms=0, durability=0, flags=0):
+        self.opened(path, busy_timeout_ms, durability, flags).ok()
+
+    @classmethod
+    def try_open(cls, *arguments, **options):
+        """The answer to the opening, with the handle as its value."""
+        db = cls.__new__(cls)
+        return db.opened(*arguments, **options)
+
+    def opened(self, path, busy_timeout_ms=0, durability=0, flags=0):
         self._handle = c_void_p()
         options = Options(ctypes.sizeof(Options), busy_timeout_ms, durability, flags)
-        _call("open", str(path).encode(), byref(options), byref(self._handle)).ok()
+        return _call("open", str(path).encode(), byref(options), byref(self._handle), value=lambda: self)
 
     def close(self):
         _library.fencepost_close(self._handle)
@@ -105,8 +160,7 @@ class Db:
         row = POINTER(Row)()
 
         def value():
-            r = row.contents
-            copy = (_text(r.id), _text(r.owner), r.until, r.fence, _text(r.result), r.done)
+            copy = _row(row.contents)
             _library.fencepost_job_free(row)
             return copy
 
@@ -133,3 +187,46 @@ class Db:
 
     def release(self, job, owner, fence):
         return _call("release", self._handle, _bytes(job), _bytes(owner), fence)
+
+    def enqueue_many(self, jobs):
+        added = (c_bool * len(jobs))()
+        ids = (c_char_p * len(jobs))(*map(_bytes, jobs))
+        return _call("enqueue_many", self._handle, ids, len(jobs), added, value=lambda: list(added))
+
+    def claim_next(self, owner, now, ttl):
+        grant = POINTER(Grant)()
+        return _call(
+            "claim_next", self._handle, _bytes(owner), now, ttl, byref(grant), value=lambda: _grant(grant)
+        )
+
+    def claim_batch(self, owner, now, ttl, most):
+        grants = POINTER(Grants)()
+
+        def value():
+            given = [grants.contents.grants[n].contents for n in range(grants.contents.count)]
+            copy = [(_text(grant.id), grant.fence) for grant in given]
+            _library.fencepost_grants_free(grants)
+            return copy
+
+        return _call("claim_batch", self._handle, _bytes(owner), now, ttl, most, byref(grants), value=value)
+
+    def complete_and_claim_next(self, job, owner, fence, now, result, ttl):
+        grant = POINTER(Grant)()
+        arguments = (_bytes(job), _bytes(owner), fence, now, _bytes(result), ttl)
+        return _call(
+            "complete_and_claim_next", self._handle, *arguments, byref(grant), value=lambda: _grant(grant)
+        )
+
+    def count(self, condition, now):
+        number = c_uint64()
+        return _call("count", self._handle, condition, now, byref(number), value=lambda: number.value)
+
+    def list(self, condition, now, after, most):
+        rows = POINTER(Rows)()
+
+        def value():
+            copy = [_row(rows.contents.jobs[n].contents) for n in range(rows.contents.count)]
+            _library.fencepost_jobs_free(rows)
+            return copy
+
+        return _call("list", self._handle, condition, now, _bytes(after), most, byref(rows), value=value)
