@@ -401,12 +401,13 @@ pub(super) fn is_fault(kind: ErrorKind) -> bool {
         | ErrorKind::Corrupt
         | ErrorKind::Io
         | ErrorKind::Full
+        // SQLite opens a file to read only when it may not write it, and never tries again.
+        | ErrorKind::ReadOnly
         | ErrorKind::OutOfMemory
         | ErrorKind::Internal => true,
         ErrorKind::InvalidArgument
         | ErrorKind::Busy
         | ErrorKind::Schema
-        | ErrorKind::ReadOnly
         | ErrorKind::FenceExhausted
         | ErrorKind::Unsupported => false,
     }

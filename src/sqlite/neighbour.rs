@@ -329,6 +329,8 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_i
     let fd = unsafe { libc::open(path, flags | libc::O_CLOEXEC, mode) };
     let error = errno();
     if fd < 0 {
+        drop(files);
+        set_errno(not_for_lack_of_rights(error));
         return fd;
     }
     match look_at(fd) {
@@ -343,16 +345,25 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_i
         }
         Ok(_) => {}
         // Its locks would be taken as the other copy takes them.
-        Err(why) => {
+        Err(_) => {
             files.keep_unknown(fd, access);
             drop(files);
-            set_errno(why as c_int);
+            set_errno(libc::EISDIR);
             return -1;
         }
     }
     drop(files);
     set_errno(error);
     fd
+}
+
+/// Whatever the error, SQLite opens the file to read only then, and stays so; for the -wal nobody hears of it before the
+/// next write. It does not after EISDIR.
+fn not_for_lack_of_rights(error: c_int) -> c_int {
+    match error {
+        libc::EACCES | libc::EPERM | libc::EROFS | libc::ENOENT | libc::EINTR => error,
+        _ => libc::EISDIR,
+    }
 }
 
 /// A file is first opened to read only: all its locks are to be taken through one descriptor that can take any, should

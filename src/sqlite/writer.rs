@@ -298,6 +298,8 @@ impl Shared {
         let mut pauses = Pause::new();
         // Whether it has had its wait, and tries whoever else is to have the lock.
         let mut waited = false;
+        // Whether the connection was opened anew because it could only read: the user may have the right by now.
+        let mut reopened = false;
         loop {
             let (tried, inside) =
                 self.link.attempt(|session| self.transaction(session, &lead, &mut group, waited, deadline));
@@ -321,6 +323,10 @@ impl Shared {
                 }
                 Ok(Tried::Locked(error, place)) => (error, place),
                 Err(error) if error.kind() == ErrorKind::Busy => (error, None),
+                Err(error) if error.kind() == ErrorKind::ReadOnly && !reopened => {
+                    reopened = true;
+                    continue;
+                }
                 Err(error) => {
                     self.gates.note_failure(&error);
                     group.fail(&error);
