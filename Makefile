@@ -19,7 +19,7 @@ STAGED := scripts/staged
 PLACE   = PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' DESTDIR='$(DESTDIR)'
 
 # The order is that of interest: what fails most often, and soonest, comes first.
-SUITES := lint rust symbols abi c go ruby processes histories powercut faults tsan install readme demo
+SUITES := lint rust symbols abi c go ruby processes histories powercut faults kills tsan install readme demo
 
 ##@ Start here
 
@@ -83,7 +83,7 @@ uninstall: ## Remove what `make install` with the same PREFIX, LIBDIR and DESTDI
 clean: ## Remove all that was built
 	cargo clean
 	rm -rf build bindings/c/build tests/abi/build tests/processes/build tests/histories/build tests/powercut/build
-	rm -rf tests/faults/build
+	rm -rf tests/faults/build tests/kills/build
 	rm -rf benches/build benches/peers/.installed
 
 ##@ Files that are made from others and checked in
@@ -145,11 +145,16 @@ test-powercut: stage ## What power cuts leave on the disk, against every answer 
 test-faults: stage ## Calls of the system and allocations that fail, each in turn (SHARE, SEED)
 	$(STAGED) $(MAKE) -C tests/faults test
 
+.PHONY: test-kills
+test-kills: stage ## Kills at every system call and at random, and stops past the lease (ROUNDS, SEED)
+	$(STAGED) $(MAKE) -C tests/kills test
+
 .PHONY: torture
 torture: stage ## The long forms of the suites above: ROUNDS (20) with seeds from SEED (1) on, and all faults
 	ROUNDS=$${ROUNDS:-20} $(STAGED) $(MAKE) -C tests/histories test
 	ROUNDS=$${ROUNDS:-20} $(STAGED) $(MAKE) -C tests/powercut test
 	SHARE=$${SHARE:-1} $(STAGED) $(MAKE) -C tests/faults test
+	LONG=1 ROUNDS=$${ROUNDS:-20} $(STAGED) $(MAKE) -C tests/kills test
 
 .PHONY: measures
 measures: ## Take out each safety measure and see its test fail (ONLY)
