@@ -14,7 +14,7 @@
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -38,6 +38,9 @@ const SLICE: Duration = Duration::from_millis(1);
 /// How long to wait for a word from the one of us that has the lock. Only one that was killed gives none.
 const PATIENCE: Duration = Duration::from_millis(10);
 
+/// After so many wakes in a row that found nobody asleep, nobody is taken to wait. Who waits is asleep but for a moment.
+const IN_VAIN: u32 = 8;
+
 /// What `state` says of SQLite's lock: none of us has it, or one that may not hand it on at once.
 const OPEN: u32 = 0;
 /// One of us has it, and will hand it on.
@@ -51,6 +54,8 @@ pub(crate) struct Gate {
     writable: bool,
     /// Since when this process has had the lock, again and again. Used only inside.
     since: Mutex<Option<Instant>>,
+    /// How many wakes in a row have found nobody, though `waiting` said that somebody waits.
+    in_vain: AtomicU32,
 }
 
 /// The number of a write that can be seen and may not be on the disk.
@@ -180,6 +185,7 @@ impl Gate {
             identity: (status.dev(), status.ino()),
             writable,
             since: Mutex::new(None),
+            in_vain: AtomicU32::new(0),
         };
         let magic = &gate.board.magic;
         let found = if writable {
@@ -228,7 +234,11 @@ impl Gate {
         let time = if self.has_a_queue() { PATIENCE.min(left) } else { pause };
         self.board.waiting.fetch_add(1, Ordering::SeqCst);
         let woken = futex_wait(&self.board.turn, turn, time);
-        self.board.waiting.fetch_sub(1, Ordering::AcqRel);
+        // It may have been forgotten meanwhile: see `forget_the_dead`.
+        let _ = self
+            .board
+            .waiting
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |count| count.checked_sub(1));
         woken || begin.elapsed() >= time
     }
 
@@ -244,7 +254,8 @@ impl Gate {
         let Board { turn, waiting, state, .. } = &*self.board;
         // Before the look at who waits: one that comes in between finds that its `turn` has passed.
         turn.fetch_add(1, Ordering::SeqCst);
-        if waiting.load(Ordering::SeqCst) == 0 {
+        let count = waiting.load(Ordering::SeqCst);
+        if count == 0 {
             *lock(&self.since) = None;
             state.store(OPEN, Ordering::Release);
             return;
@@ -254,9 +265,22 @@ impl Gate {
         }
         *lock(&self.since) = None;
         state.store(HANDED_ON, Ordering::Release);
-        if !futex_wake_one(turn) {
+        if futex_wake_one(turn) {
+            self.in_vain.store(0, Ordering::Relaxed);
+        } else {
             // It has gone meanwhile; another one may have the lock.
             let _ = state.compare_exchange(HANDED_ON, OPEN, Ordering::AcqRel, Ordering::Relaxed);
+            self.forget_the_dead(count);
+        }
+    }
+
+    /// Nobody was asleep, though `count` are said to wait. One that was killed while it waited is counted for ever, and so
+    /// is what a crash of the machine has left of the count: every commit would make way for it. One that is forgotten and
+    /// lives wakes by itself.
+    fn forget_the_dead(&self, count: u32) {
+        if self.in_vain.fetch_add(1, Ordering::Relaxed) + 1 >= IN_VAIN {
+            self.in_vain.store(0, Ordering::Relaxed);
+            let _ = self.board.waiting.compare_exchange(count, 0, Ordering::AcqRel, Ordering::Relaxed);
         }
     }
 
@@ -445,6 +469,24 @@ mod tests {
             let hour = Duration::from_secs(3600);
             assert!(gate.wait(gate.turn(), hour, Instant::now() + hour), "its time is over, so it tries");
         }
+    }
+
+    #[test]
+    fn one_that_was_killed_while_it_waited_is_not_waited_for_for_ever() {
+        let place = place();
+        let here = gate(&place);
+        here.board.waiting.fetch_add(2, Ordering::Relaxed);
+        for _ in 0..IN_VAIN {
+            assert!(here.is_awaited());
+            here.take(true);
+            here.pass_on(true);
+        }
+        assert!(!here.is_awaited() && !here.has_a_queue());
+        // One that was forgotten with the dead, and lives, leaves.
+        let none = Duration::ZERO;
+        here.board.waiting.store(u32::MAX, Ordering::Relaxed);
+        here.wait(here.turn().wrapping_sub(1), none, Instant::now());
+        assert_eq!(here.board.waiting.load(Ordering::Relaxed), 0);
     }
 
     #[test]
