@@ -17,6 +17,7 @@
  *     release_at JOB OWNER FENCE TIME
  *     state JOB
  *     grow JOB OWNER FENCE NOW COUNT         renews it so many times, told once: the log grows
+ *     alone                                  waits until the threads that the library has started have ended
  *     close
  *     storm OWNER SEED BOARD                 makes calls on jobs that others share, for ever; see below
  *
@@ -28,6 +29,7 @@
  */
 #include <fcntl.h>
 #include <fencepost.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -37,6 +39,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -192,6 +195,16 @@ static fencepost_status order_grow(char **word, int count) {
     return status;
 }
 
+static fencepost_status order_alone(char **word, int count) {
+    struct stat tasks;
+
+    (void)word;
+    (void)count;
+    /* A folder in it for each thread. */
+    while (stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > 3) sched_yield();
+    return FENCEPOST_OK;
+}
+
 static fencepost_status order_close(char **word, int count) {
     (void)word;
     (void)count;
@@ -220,6 +233,7 @@ static const struct order {
     {"release_at", 5, order_release_at},
     {"state", 2, order_state},
     {"grow", 6, order_grow},
+    {"alone", 1, order_alone},
     {"close", 1, order_close},
 };
 

@@ -119,7 +119,7 @@ def obeyed(rows, order):
     elif what in ("release", "release_at"):
         job, _, _, *until = words
         rows[job] = rows[job]._replace(owner=None, until=float(until[0]) if until else 0.0)
-    elif what not in ("open", "close", "state"):
+    elif what not in ("open", "alone", "close", "state"):
         raise ValueError(what)
     return rows
 

@@ -1,6 +1,8 @@
 """A client is killed before and after each system call by which it touches the files: what it was told stands, what it
 was not told happened whole or not at all, and nobody else is held up."""
 
+import sqlite3
+
 from support import FULL, LATE, LONG, NORMAL, ROLLBACK, WAL, Case, Traced, claims, obeyed, read_rows
 
 # A table in which every kind of call finds something to do,
@@ -34,7 +36,7 @@ ALONE, OPEN, CALLING = "alone", "open", "calling"
 OTHERS = (ALONE, OPEN, CALLING)
 
 # How many moments of each are looked at in the short form.
-FEW = 5
+FEW = 8
 
 
 class Moments(Case):
@@ -206,14 +208,54 @@ class NewFile(Moments):
         self.init_db(ROLLBACK)
 
 
+class Waiting(Moments):
+    """It is killed while it waits for the lock of another program."""
+
+    def test_one_that_waits_for_the_lock(self):
+        self.make(WAL, "close")
+        waits = 0
+        for moment in range(60) if LONG else self.random.sample(range(60), 15):
+            self.put(self.files)
+            other = self.client().open(self.random.choice((FULL, NORMAL)))
+            other.ok("state x")
+            program = sqlite3.connect(self.path)
+            program.execute("BEGIN IMMEDIATE")
+            # It waits again and again, with many calls, for longer than these moments.
+            orders = [f"open {self.path} {FULL} {WAL} 60000", "claim a A 10 50"]
+            traced = Traced(self.folder, orders, 1, 100 + 3 * moment)
+            waits += traced.come_to() == "futex"
+            self.assertIsNone(traced.end())
+            self.kills += 1
+            program.rollback()
+            program.close()
+            with self.subTest(moment=moment):
+                self.look(traced.answers(), None, None, other, WAL, FULL, first=moment % 2)
+            other.end()
+        self.say("waiting for the lock")
+        self.assertGreater(waits, 0, "none was killed while it slept")
+
+
 class Checkpoint(Moments):
     """The log is nearly long enough, so that the call makes a checkpoint in a thread of its own."""
+
+    def assert_copied(self, order):
+        """That the call makes a checkpoint: it changes the database, though another one has that open."""
+        self.put(self.files)
+        other = self.client().open()
+        other.ok("state x")
+        worker = self.client().open()
+        worker.ok(order)
+        worker.ok("alone")
+        self.assertTrue(self.taken()["jobs.db"] != self.files["jobs.db"], "there was no checkpoint")
+        worker.end()
+        other.end()
 
     def test_while_a_checkpoint_is_made(self):
         self.make(WAL, "grow x A 1 20 1000")
         self.assertGreater(len(self.files["jobs.db-wal"]), 1000 * 4096)
+        self.assert_copied("enqueue n")
         for durability in (FULL, NORMAL):
-            self.at_every_moment(["enqueue n", "close"], 1, WAL, durability, few=12)
+            self.at_every_moment(["enqueue n", "alone", "close"], 1, WAL, durability, few=20)
         self.say("checkpoint")
 
 
