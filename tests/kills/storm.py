@@ -130,8 +130,11 @@ class Verdict:
         missing |= {job for job, fence in self.leases if fence == 0}
         self.wrong += [f"lost: {job}" for job in missing - set(rows)]
         unheard = 0
+        fences = collections.defaultdict(set)
+        for job, fence in self.granted:
+            fences[job].add(fence)
         for job, row in rows.items():
-            told = {fence for of, fence in self.granted if of == job}
+            told = fences[job]
             if told and max(told) > row.fence:
                 self.wrong.append(f"a grant was undone: {job} {max(told)}, stored {row}")
             unheard += row.fence - len(told)
