@@ -35,6 +35,9 @@ CALLS = {
 ALONE, OPEN, CALLING = "alone", "open", "calling"
 OTHERS = (ALONE, OPEN, CALLING)
 
+# A page in the log, with its header.
+FRAME = 4096 + 24
+
 # How many moments of each are looked at in the short form.
 FEW = 8
 
@@ -56,10 +59,10 @@ class Moments(Case):
             flush=True,
         )
 
-    def make(self, flags, *last):
-        """The files of a table, with what was done last in a log when the maker does not close it."""
+    def make(self, flags):
+        """The files of a table that nobody has open."""
         client = self.client().open(NORMAL, flags)
-        for order in (*TABLE, *last):
+        for order in (*TABLE, "close"):
             client.ok(order)
         client.end()
         self.files = self.taken("-shm")
@@ -175,7 +178,7 @@ class Moments(Case):
 
 class EachCall(Moments):
     def each(self, name, flags):
-        self.make(flags, "close")
+        self.make(flags)
         orders = CALLS[name]
         for durability in (FULL, NORMAL):
             self.at_every_moment(orders, len(orders), flags, durability)
@@ -212,7 +215,7 @@ class Waiting(Moments):
     """It is killed while it waits for the lock of another program."""
 
     def test_one_that_waits_for_the_lock(self):
-        self.make(WAL, "close")
+        self.make(WAL)
         waits = 0
         for moment in range(60) if LONG else self.random.sample(range(60), 15):
             self.put(self.files)
@@ -238,6 +241,25 @@ class Waiting(Moments):
 class Checkpoint(Moments):
     """The log is nearly long enough, so that the call makes a checkpoint in a thread of its own."""
 
+    def make_long_log(self):
+        client = self.client().open(NORMAL)
+        for order in TABLE:
+            client.ok(order)
+        # While somebody reads what is there now, the log does not begin anew.
+        reader = sqlite3.connect(self.path)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM jobs").fetchone()
+        log = self.database / "jobs.db-wal"
+        while log.stat().st_size < 1000 * FRAME:
+            client.ok("grow x A 1 20 20")
+        client.ok("alone")
+        # Killed, it leaves the log.
+        client.end()
+        reader.rollback()
+        self.files = self.taken("-shm")
+        reader.close()
+        self.rows = read_rows(self.path)
+
     def assert_copied(self, order):
         """That the call makes a checkpoint: it changes the database, though another one has that open."""
         self.put(self.files)
@@ -251,8 +273,7 @@ class Checkpoint(Moments):
         other.end()
 
     def test_while_a_checkpoint_is_made(self):
-        self.make(WAL, "grow x A 1 20 1000")
-        self.assertGreater(len(self.files["jobs.db-wal"]), 1000 * 4096)
+        self.make_long_log()
         self.assert_copied("enqueue n")
         for durability in (FULL, NORMAL):
             self.at_every_moment(["enqueue n", "alone", "close"], 1, WAL, durability, few=20)
@@ -263,7 +284,7 @@ class Liar(Moments):
     """That these tests can fail: a client that tells before it calls is found out."""
 
     def test_an_answer_before_the_call_is_found_out(self):
-        self.make(WAL, "close")
+        self.make(WAL)
         found = 0
         # Counted after both of its answers: it tells the second one before that call, too.
         for moment in range(0, 30, 4):
