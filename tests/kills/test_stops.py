@@ -86,7 +86,7 @@ class Stops(Case):
         worker.start(COMPLETE)
         if self.random.random() < 0.8:
             worker.begins()
-        for _ in range(self.random.randrange(40000)):
+        for _ in range(int(10 ** self.random.uniform(2, 5.7))):
             pass
         worker.stop()
         claimed, completed = self.take_over(other)
