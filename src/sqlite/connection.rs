@@ -255,8 +255,8 @@ impl Session {
 
 type Slot = Mutex<Option<Session>>;
 
-/// The slots of all live links. Used only inside, so it is free whenever the process forks.
-static SLOTS: Mutex<Vec<Weak<Slot>>> = Mutex::new(Vec::new());
+/// The slots of all live links, and their files. Used only inside, so it is free whenever the process forks.
+static SLOTS: Mutex<Vec<(Identity, Weak<Slot>)>> = Mutex::new(Vec::new());
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -264,8 +264,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Before a fork, with everyone outside: closes every connection. Each link opens anew on its next call.
 pub(crate) fn close_all_connections() {
-    for slot in lock(&SLOTS).iter().filter_map(Weak::upgrade) {
+    for slot in lock(&SLOTS).iter().filter_map(|(_, slot)| slot.upgrade()) {
         if let Some(session) = lock(&slot).take() {
+            session.close_as_it_is();
+        }
+    }
+}
+
+/// Closes the connections to a file that nobody uses just now. SQLite has one -shm for all of a process, and when it
+/// could open that to read only, then it stays so until the last of them is closed.
+fn close_idle_connections(file: Identity) {
+    let slots = lock(&SLOTS);
+    for slot in slots.iter().filter(|(other, _)| *other == file).filter_map(|(_, slot)| slot.upgrade()) {
+        if let Some(session) = slot.try_lock().ok().and_then(|mut slot| slot.take()) {
             session.close_as_it_is();
         }
     }
@@ -316,8 +327,8 @@ impl Link {
     ) -> Link {
         let slot = Arc::new(Mutex::new(session));
         let mut slots = lock(&SLOTS);
-        slots.retain(|other| other.strong_count() > 0);
-        slots.push(Arc::downgrade(&slot));
+        slots.retain(|(_, other)| other.strong_count() > 0);
+        slots.push((identity, Arc::downgrade(&slot)));
         Link { file: Arc::clone(file), identity, connect, slot }
     }
 
@@ -350,6 +361,10 @@ impl Link {
         let fault = answer.as_ref().is_err_and(|error| is_fault(error.kind()));
         if let Some(session) = slot.take_if(|session| fault || session.broken.get()) {
             session.close_as_it_is();
+        }
+        drop(slot);
+        if answer.as_ref().is_err_and(|error| error.kind() == ErrorKind::ReadOnly) {
+            close_idle_connections(self.identity);
         }
         (answer, inside)
     }

@@ -206,7 +206,14 @@ impl Writer {
         let done = match wait(self.identity(), &Ticket::nothing(), deadline) {
             Waited::TooLate => Err(kept_waiting()),
             Waited::Answered => Ok(()),
-            Waited::ToLead(_lead) => connection::retry(deadline, || self.shared.link.attempt(&mut work).0),
+            Waited::ToLead(_lead) => connection::retry(deadline, || {
+                let mut attempt = || self.shared.link.attempt(&mut work).0;
+                match attempt() {
+                    // Its connection is closed by now: see `lead`.
+                    Err(error) if error.kind() == ErrorKind::ReadOnly => attempt(),
+                    other => other,
+                }
+            }),
         };
         done.map_err(|error| explained(&self.file, error))
     }

@@ -40,6 +40,8 @@ ONCE_FOUND = {
     ],
     # A descriptor that could not be looked at was forgotten, and stayed open.
     "open": [Fault("stat", error=errno.EIO, persists=True, file="d")],
+    # The -shm was opened to read only, and stayed so for all connections.
+    "open_empty": [Fault("stat", error=errno.EACCES)],
 }
 
 
