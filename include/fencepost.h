@@ -655,6 +655,79 @@ fencepost_status fencepost_complete_and_claim_next(struct fencepost_db *db,
                                                    struct fencepost_error *error);
 
 /**
+ * Ends the lease or the delay that a job has, whoever holds it: anyone can claim it at once. For operators, and for
+ * leases that were granted by a wrong clock (milliseconds for seconds).
+ *
+ * `id`: UTF-8, not NULL.
+ *
+ * `fence`: not NULL. On OK the job's fence, which was raised and is granted to nobody, otherwise 0. The one that held
+ * the job is STALE. Whoever checks fences outside of the file can be told to refuse those below this one.
+ *
+ * Answers OK, NOT_FOUND, DONE, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT, IO, FULL,
+ * READ_ONLY, OUT_OF_MEMORY, FENCE_EXHAUSTED, UNSUPPORTED, INTERNAL.
+ *
+ * Threads: any number on one handle.
+ */
+fencepost_status fencepost_force_release(struct fencepost_db *db,
+                                         const char *id,
+                                         int64_t *fence,
+                                         struct fencepost_error *error);
+
+/**
+ * Puts a complete job back into the line, to be done again: nobody's, claimable at once, without its result. The
+ * fence stays, so the next claim's is higher. For operators.
+ *
+ * `id`: UTF-8, not NULL.
+ *
+ * Answers OK, NOT_FOUND, EXISTS (the job is not complete and is left as it is), INVALID_ARGUMENT, BUSY, CANNOT_OPEN,
+ * NOT_A_DATABASE, SCHEMA, CORRUPT, IO, FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+ *
+ * Threads: any number on one handle.
+ */
+fencepost_status fencepost_requeue(struct fencepost_db *db,
+                                   const char *id,
+                                   struct fencepost_error *error);
+
+/**
+ * Removes complete jobs, in one transaction. Their ids may be enqueued again: every fence from then on, of any job,
+ * is above those that were removed.
+ *
+ * `before`: seconds by the callers' clock: only jobs whose `until` is not after it. INFINITY: all. When a job was
+ * completed is not stored, but it was before its `until`.
+ *
+ * `max`: at least 1, how many at most. The file is locked for others meanwhile, so remove many in several calls.
+ *
+ * `count`: NULL, or where to put how many were removed; 0 unless the answer is OK. A job whose fence is the largest
+ * 64-bit number stays.
+ *
+ * Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT, IO, FULL, READ_ONLY,
+ * OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+ *
+ * Threads: any number on one handle.
+ */
+fencepost_status fencepost_purge(struct fencepost_db *db,
+                                 double before,
+                                 size_t max,
+                                 uint64_t *count,
+                                 struct fencepost_error *error);
+
+/**
+ * From now on every fence that is granted in this file is above `to`, and leases under fences up to `to` are ended:
+ * their holders are STALE. To be called after a backup was restored, with the highest fence that was seen before;
+ * otherwise the file grants fences again that were granted since the backup was made.
+ *
+ * `to`: at least 0 and below INT64_MAX. Where the floor is higher already it stays.
+ *
+ * Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT, IO, FULL, READ_ONLY,
+ * OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+ *
+ * Threads: any number on one handle.
+ */
+fencepost_status fencepost_raise_floor(struct fencepost_db *db,
+                                       int64_t to,
+                                       struct fencepost_error *error);
+
+/**
  * Counts the jobs that are in a condition at a time, in one look at the file.
  *
  * `condition`: FENCEPOST_CONDITION_CLAIMABLE, _HELD, _DELAYED or _DONE. Each job is in exactly one of them.

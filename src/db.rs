@@ -6,10 +6,12 @@ use std::sync::{Arc, RwLock};
 use std::thread;
 use std::time::Duration;
 
-use crate::error::{Answer, Error, ErrorKind, Refusal};
+use crate::error::{Answer, Error, ErrorKind, Refusal, Refused};
 use crate::fork;
 use crate::quiet;
-use crate::rules::{Condition, Grant, Job, check_max, check_not_before, check_now, lease_end};
+use crate::rules::{
+    Condition, Grant, Job, check_before, check_floor, check_max, check_not_before, check_now, lease_end,
+};
 use crate::sqlite::{File, Reader, Writer, listing, neighbour, next, statements};
 
 /// The longest id, owner or result, in bytes: 16 MiB.
@@ -136,7 +138,13 @@ impl Db {
             for id in &ids {
                 added.push(statements::enqueue(jobs, id, 0.0)?.is_ok());
             }
-            Ok(if added.is_empty() || added.contains(&true) { Ok(added) } else { Err(Refusal::Exists) })
+            if added.is_empty() || added.contains(&true) {
+                return Ok(Ok(added));
+            }
+            Ok(Err(Refused::new(
+                Refusal::Exists,
+                "all of these jobs exist already; they were left as they are",
+            )))
         })
     }
 
@@ -276,6 +284,56 @@ impl Db {
         })
     }
 
+    /// Ends the lease or delay that a job has, whoever holds it, and raises its fence, so that its holder is Stale. The
+    /// new fence is granted to nobody: tell it to whatever checks fences outside of the file, and the holder is
+    /// refused there too. For operators, and for leases that were granted by a wrong clock. Refused: NotFound, Done.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::claim`].
+    pub fn force_release(&self, id: &str) -> Answer<i64> {
+        check_text("id", id)?;
+        let id = id.to_owned();
+        self.writer()?.write(move |jobs| statements::force_release(jobs, &id))
+    }
+
+    /// Puts a complete job back into the line, to be done again: as [`Db::release`] does, and its result is gone. The
+    /// fence stays, so the next one is higher. For operators. Refused: NotFound; Exists, when it is not complete.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::enqueue`].
+    pub fn requeue(&self, id: &str) -> Answer<()> {
+        check_text("id", id)?;
+        let id = id.to_owned();
+        self.writer()?.write(move |jobs| statements::requeue(jobs, &id))
+    }
+
+    /// Removes up to `max` complete jobs whose `until` is not after `before`; all are up to [`f64::INFINITY`]. Answers
+    /// how many. (When a job was completed is not stored, but it was before its `until`.) Their ids may be enqueued
+    /// again: every fence from then on is above those that were removed. One whose fence is the largest 64-bit number
+    /// stays.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::enqueue`].
+    pub fn purge(&self, before: f64, max: usize) -> Result<u64, Error> {
+        check_before(before)?;
+        check_max(max)?;
+        self.writer()?.write_with_floor(move |jobs| statements::purge(jobs, before, max))
+    }
+
+    /// From now on every fence that is granted in this file is above `to`, and leases under fences up to `to` are
+    /// ended: their holders are Stale. After a backup was restored, with the highest fence that was seen before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::enqueue`]; `to` must be at least 0 and below [`i64::MAX`].
+    pub fn raise_floor(&self, to: i64) -> Result<(), Error> {
+        check_floor(to)?;
+        self.writer()?.write_with_floor(move |jobs| statements::raise_floor(jobs, to))
+    }
+
     /// How many jobs are in this condition at `now`.
     ///
     /// # Errors
@@ -327,8 +385,10 @@ impl Db {
         };
         let answers = all_at_once(owners, claim);
 
-        let granted: Vec<_> =
-            answers.iter().map(|answer| answer.as_ref().ok().and_then(|a| a.ok())).collect();
+        let granted: Vec<_> = answers
+            .iter()
+            .map(|answer| answer.as_ref().ok().and_then(|a| a.as_ref().ok().copied()))
+            .collect();
         if granted.iter().any(Option::is_some) {
             return Ok(Ok(granted));
         }

@@ -7,7 +7,40 @@ use std::fmt;
 ///
 /// The two stay apart because they ask for different things: after a refusal the caller has lost (or never
 /// had) the lease, and after an error it may try again.
-pub type Answer<T> = Result<Result<T, Refusal>, Error>;
+pub type Answer<T> = Result<Result<T, Refused>, Error>;
+
+/// An operation that the lease's rules refused: why, and the job in question. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    reason: Refusal,
+    message: String,
+}
+
+impl Refused {
+    pub(crate) fn new(reason: Refusal, message: impl Into<String>) -> Refused {
+        Refused { reason, message: message.into() }
+    }
+
+    /// Why.
+    #[must_use]
+    pub fn reason(&self) -> Refusal {
+        self.reason
+    }
+
+    /// Why, of which job, and what stands in the way: who holds it and until when, say.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refused {}
 
 /// Why an operation was refused. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,31 +58,6 @@ pub enum Refusal {
     /// Owner and fence are the current ones, and the lease is over (`now >= until`).
     Expired,
 }
-
-impl Refusal {
-    /// The refusal in a sentence.
-    #[must_use]
-    pub fn reason(self) -> &'static str {
-        match self {
-            Refusal::Exists => "a job of this id exists already; it was left as it is",
-            Refusal::NotFound => "there is no such job (asked for any: none can be claimed now)",
-            Refusal::Held => {
-                "the job is held under a lease that has not run out, or not to be claimed yet; claim again later"
-            }
-            Refusal::Done => "the job is complete, which is final",
-            Refusal::Stale => "this owner and fence do not hold the job; stop working on it",
-            Refusal::Expired => "the lease has run out; claim the job again before going on",
-        }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.reason())
-    }
-}
-
-impl std::error::Error for Refusal {}
 
 /// The kind of an [`Error`]; each is a status number of the C ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

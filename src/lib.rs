@@ -20,7 +20,7 @@
 //! db.complete("report-7", "B", fence, 111.0, Some("B's result"))?.unwrap();
 //!
 //! let late = db.complete("report-7", "A", stalled, 112.0, Some("A's result"))?;
-//! assert_eq!(late, Err(Refusal::Done));
+//! assert_eq!(late.unwrap_err().reason(), Refusal::Done);
 //! # Ok(())
 //! # }
 //! ```
@@ -32,7 +32,7 @@
 //! | `abi` | the C ABI: pointers in, status out |
 //! | `db` | [`Db`]: one method per operation |
 //! | `rules` | what an operation may do to a row: pure |
-//! | `error` | [`Refusal`] and [`Error`] |
+//! | `error` | [`Refused`] and [`Error`] |
 //! | `sqlite` | all that knows SQLite: files, schema, statements, writer, reader, the locks |
 //! | `turn` | who may be inside SQLite: nobody during a fork |
 //! | `fork` | what happens to open handles when the process forks |
@@ -57,5 +57,5 @@ mod turn;
 
 pub use clock::now;
 pub use db::{Db, Durability, MAX_TEXT, Options};
-pub use error::{Answer, Error, ErrorKind, Refusal};
+pub use error::{Answer, Error, ErrorKind, Refusal, Refused};
 pub use rules::{Condition, Grant, Job};

@@ -100,7 +100,7 @@ fn status(name: &str) -> Vec<Word> {
 fn answer<T>(answer: Answer<T>, values: impl FnOnce(T) -> Vec<Word>) -> Vec<Word> {
     match answer {
         Ok(Ok(value)) => [status("OK"), values(value)].concat(),
-        Ok(Err(refusal)) => status(match refusal {
+        Ok(Err(refused)) => status(match refused.reason() {
             Refusal::Exists => "EXISTS",
             Refusal::NotFound => "NOT_FOUND",
             Refusal::Held => "HELD",
@@ -274,6 +274,16 @@ impl Case {
                 ),
                 |next| next.map_or(status("none"), granted),
             ),
+            ("force_release", [id]) => {
+                answer(self.db().force_release(id.text()), |fence| status(&fence.to_string()))
+            }
+            ("requeue", [id]) => answer(self.db().requeue(id.text()), none),
+            ("purge", [before, max]) => {
+                answer(self.db().purge(before.number(), max.number()).map(Ok), |purged| {
+                    status(&purged.to_string())
+                })
+            }
+            ("raise_floor", [to]) => answer(self.db().raise_floor(to.number()).map(Ok), none),
             ("count", [which, now]) => {
                 answer(self.db().count(condition(which), now.number()).map(Ok), |count| {
                     status(&count.to_string())

@@ -64,7 +64,7 @@ impl Said {
     fn of<T>(answer: Answer<T>, value: impl FnOnce(T) -> Said) -> Said {
         match answer {
             Ok(Ok(given)) => value(given),
-            Ok(Err(refusal)) => Refused(refusal),
+            Ok(Err(refused)) => Refused(refused.reason()),
             Err(error) => Failed(error.kind()),
         }
     }

@@ -26,8 +26,10 @@ fn open(folder: &tempfile::TempDir) -> Db {
 fn kept<T>(answer: Answer<T>) -> Option<T> {
     match answer.unwrap() {
         Ok(value) => Some(value),
-        Err(Refusal::Held | Refusal::Done | Refusal::Stale | Refusal::Expired) => None,
-        Err(other) => panic!("{other:?}"),
+        Err(refused) => match refused.reason() {
+            Refusal::Held | Refusal::Done | Refusal::Stale | Refusal::Expired => None,
+            _ => panic!("{refused:?}"),
+        },
     }
 }
 

@@ -39,7 +39,7 @@ func Example() {
 	fmt.Println("B:", db.Complete("report", "B", fence, clock, fencepost.Result("B's")))
 
 	// Output:
-	// A: fencepost: Complete: this owner and fence do not hold the job; stop working on it
+	// A: fencepost: Complete: job "report" is held by "B" under fence 2, not by this owner and fence; stop working on it
 	// B: <nil>
 }
 

@@ -446,6 +446,60 @@ func (db *DB) completeAndClaimNext(id, owner string, fence int64, now float64, r
 	return (*Grant)(next), err
 }
 
+// ForceRelease ends the lease or delay that a job has, whoever holds it, and returns its fence, which was raised and is
+// granted to nobody: whoever checks fences outside of the file can be told to refuse those below it. The one that held
+// the job gets ErrStale. For operators, and for leases that were granted by a wrong clock. Refused with ErrNotFound,
+// ErrDone.
+func (db *DB) ForceRelease(id string) (fence int64, err error) {
+	const op = "ForceRelease"
+	if err := checkTexts(op, "id", id); err != nil {
+		return 0, err
+	}
+	err = db.call(op, func(c *capi.DB) (given capi.Answer) {
+		fence, given = c.ForceRelease(id)
+		return given
+	})
+	return fence, err
+}
+
+// Requeue puts a complete job back into the line, to be done again: nobody's, claimable at once, without its result.
+// The fence stays, so the next one is higher. For operators. Refused with ErrNotFound, and with ErrExists when the job
+// is not complete.
+func (db *DB) Requeue(id string) error {
+	const op = "Requeue"
+	if err := checkTexts(op, "id", id); err != nil {
+		return err
+	}
+	return db.call(op, func(c *capi.DB) capi.Answer { return c.Requeue(id) })
+}
+
+// Purge removes up to max complete jobs whose Until is not after before, all of them for the zero Time, and returns how
+// many. (When a job was completed is not stored, but it was before its Until.) Their ids may be enqueued again: every
+// fence from then on is above theirs. max must be at least 1; the file is locked meanwhile, so remove many in several
+// calls.
+func (db *DB) Purge(before time.Time, max int) (int, error) {
+	if before.IsZero() {
+		return db.purge(math.Inf(1), max)
+	}
+	return db.purge(seconds(before), max)
+}
+
+func (db *DB) purge(before float64, max int) (int, error) {
+	var purged uint64
+	err := db.call("Purge", func(c *capi.DB) (given capi.Answer) {
+		purged, given = c.Purge(before, checkMax(max))
+		return given
+	})
+	return int(purged), err
+}
+
+// RaiseFloor sees to it that every fence that is granted in this file from now on is above to, and ends the leases under
+// fences up to it. For a backup that was restored, with the highest fence that was seen before. to must be at least 0
+// and below math.MaxInt64.
+func (db *DB) RaiseFloor(to int64) error {
+	return db.call("RaiseFloor", func(c *capi.DB) capi.Answer { return c.RaiseFloor(to) })
+}
+
 // Count says how many jobs are in a condition. Counting Done reads the whole table.
 func (db *DB) Count(condition Condition, now time.Time) (uint64, error) {
 	if err := checkNow("Count", now); err != nil {

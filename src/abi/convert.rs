@@ -40,7 +40,7 @@ pub(super) unsafe fn call<T>(
             store(value);
             (fencepost_status::FENCEPOST_OK, 0, String::new())
         }
-        Ok(Err(refusal)) => (refusal.into(), 0, refusal.reason().to_owned()),
+        Ok(Err(refused)) => (refused.reason().into(), 0, refused.message().to_owned()),
         Err(failure) => (failure.kind().into(), failure.sqlite_code(), failure.message().to_owned()),
     };
     if !error.is_null() {
@@ -400,7 +400,8 @@ mod tests {
     #[test]
     fn the_error_is_written_by_every_call() {
         assert_eq!(called(|| Ok(Ok(()))), (fencepost_status::FENCEPOST_OK, 0, String::new()));
-        let (status, code, message) = called(|| Ok(Err(crate::Refusal::Held)));
+        let (status, code, message) =
+            called(|| Ok(Err(crate::Refused::new(crate::Refusal::Held, "it is held"))));
         assert_eq!((status, code), (fencepost_status::FENCEPOST_HELD, 0));
         assert!(!message.is_empty());
         let failed = Error::new(ErrorKind::Busy, "locked").with_sqlite_code(5);

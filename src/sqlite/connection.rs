@@ -16,6 +16,7 @@ use super::schema::{self, Found, Jobs};
 use super::statements;
 use crate::error::{Error, ErrorKind};
 use crate::fork;
+use crate::rules::Grant;
 use crate::turn::{self, Inside};
 
 /// How long ago the last change to a folder must be, in nanoseconds, for the next one to be sure to get another time:
@@ -34,6 +35,10 @@ struct Checked {
     version: i64,
     /// Whether the table has row numbers.
     rowid: bool,
+    /// Whether there is a floor.
+    floor: bool,
+    /// Whether the file is known not to have been set back before (see [`super::set_back`]).
+    sound: bool,
 }
 
 /// How a connection syncs (<https://www.sqlite.org/pragma.html#pragma_synchronous>).
@@ -66,6 +71,8 @@ pub(super) struct Session {
     /// Whether what this connection has found is known to be on the disk. It may have found the work of a program that
     /// was killed before its sync, and that nobody has counted.
     found_synced: Cell<bool>,
+    /// The last fence of the transaction that is running.
+    granted: RefCell<Option<Grant>>,
     /// Set when a fault may have left the connection in a state of its own.
     broken: Cell<bool>,
 }
@@ -103,6 +110,7 @@ impl Session {
             seen: Cell::new(None),
             log: RefCell::new(None),
             found_synced: Cell::new(false),
+            granted: RefCell::new(None),
             broken: Cell::new(false),
         };
         session.set_level(Level::Extra)?;
@@ -186,18 +194,33 @@ impl Session {
             Some(checked) if data.is_some() && checked.data == data => checked,
             checked => {
                 let version = schema::version(&self.sql)?;
-                let rowid = match checked {
-                    Some(checked) if checked.version == version => checked.rowid,
+                match checked {
+                    Some(checked) if checked.version == version => Checked { data, ..checked },
                     _ => match schema::look(&self.sql)? {
                         Found::Missing => return Err(schema::missing()),
-                        Found::Ours { rowid } => rowid,
+                        Found::Ours { rowid, floor } => Checked { data, version, rowid, floor, sound: false },
                     },
-                };
-                Checked { data, version, rowid }
+                }
             }
         };
         self.checked.set(Some(checked));
-        Ok(Jobs { sql: &self.sql, rowid: checked.rowid })
+        Ok(Jobs::new(&self.sql, checked.rowid, checked.floor))
+    }
+
+    /// Whether the file may have been set back since it was last looked at: this connection is new, or the schema's
+    /// version is another one, as it is after a backup was restored into the file
+    /// (<https://www.sqlite.org/c3ref/backup_finish.html>).
+    pub(super) fn may_be_set_back(&self) -> bool {
+        self.checked.get().is_some_and(|checked| !checked.sound)
+    }
+
+    pub(super) fn is_not_set_back(&self) {
+        self.checked.set(self.checked.get().map(|checked| Checked { sound: true, ..checked }));
+    }
+
+    /// Keeps the grant that was made last in this transaction; answers the one kept before.
+    pub(super) fn keep_grant(&self, grant: Option<Grant>) -> Option<Grant> {
+        self.granted.replace(grant)
     }
 
     /// This connection itself has changed the schema.
@@ -309,7 +332,7 @@ impl Link {
                 _ => Err(moved()),
             }
         })
-        .map_err(|error| explained(file, error))
+        .map_err(|error| about(file, error))
     }
 
     /// Another way to the file of this identity, opened on its first use.
@@ -492,8 +515,28 @@ pub(super) fn retry<T>(deadline: Instant, mut attempt: impl FnMut() -> Result<T,
     }
 }
 
+/// Adds to an error which file it is about, and what else is known of it.
+pub(super) fn explained(file: &File, gates: &Gates, error: Error) -> Error {
+    let missing = schema::missing();
+    match error.kind() {
+        ErrorKind::Schema if error.message() == missing.message() => {
+            let highest = gates.highest_fence();
+            about(file, if highest > 0 { schema::lost(highest) } else { missing })
+        }
+        ErrorKind::NotADatabase | ErrorKind::Corrupt | ErrorKind::Io if file.is_empty() => about(
+            file,
+            Error::new(
+                error.kind(),
+                format!("{}; the file was emptied: it has 0 bytes; restore it", error.message()),
+            )
+            .with_sqlite_code(error.sqlite_code()),
+        ),
+        _ => about(file, error),
+    }
+}
+
 /// Adds to an error which file it is about.
-pub(super) fn explained(file: &File, error: Error) -> Error {
+fn about(file: &File, error: Error) -> Error {
     let for_lack_of_rights =
         error.kind() == ErrorKind::CannotOpen && !file.options.read_only && !file.folder_is_writable();
     let (kind, more) = if for_lack_of_rights {

@@ -192,6 +192,11 @@ impl File {
         }
     }
 
+    /// Whether there is nothing in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.path.metadata().is_ok_and(|status| status.len() == 0)
+    }
+
     /// Whether this process may make files in the folder, as SQLite must.
     pub(crate) fn folder_is_writable(&self) -> bool {
         faccessat(AT_FDCWD, self.folder(), AccessFlags::W_OK | AccessFlags::X_OK, AtFlags::AT_EACCESS).is_ok()

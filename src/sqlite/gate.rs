@@ -7,6 +7,7 @@
 //! - **Whose turn.** SQLite has no queue for its write lock: who finds it taken sleeps and tries again, and the
 //!   one that has just had it is always the first to come back. Here who finds it taken sleeps on the word `turn`,
 //!   and who gives it up wakes the one that has slept longest. Until that one has it, all others queue behind.
+//! - **Which fence was granted last**: see [`super::set_back`].
 //! - **Which writes are on the disk.** A write in the write-ahead log can be seen by others before it is synced.
 //!   Each is numbered before it can be seen, and the number is noted as synced once it is. Who gives an answer that
 //!   rests on what it saw compares the two first, and syncs the log itself where they differ.
@@ -24,9 +25,17 @@ use rusqlite::ffi;
 use super::file::{File, Identity};
 use super::neighbour::{BOARD_SIZE, Board, SharedBoard, futex_wait, futex_wake_one};
 use crate::error::{Error, ErrorKind};
+use crate::turn::Inside;
 
-/// The first word of the page: "fencepo" and the number of its layout.
+/// The first word of the page: "fencepo" and the number of its layout. Another layout has another number, and no library
+/// uses a page whose layout it does not know.
 const MAGIC: u64 = u64::from_be_bytes(*b"fencepo\x01");
+
+/// The features of the page that this library knows. Within a layout a later version may give a meaning to words that
+/// are 0 so far. Where a library that does not know it would do harm, it first sets a bit in `features`, and in
+/// `needs_version` the version that a program must have; an older library that finds such a bit answers UNSUPPORTED from
+/// then on. Where it would do none, it sets a bit in `optional_features`, or nothing.
+const KNOWN_FEATURES: u32 = 0;
 
 /// In `damaged`, after a sync of the log has failed. Not just any number: a crash of the machine may leave anything.
 const DAMAGED: u32 = u32::from_be_bytes(*b"torn");
@@ -72,12 +81,16 @@ fn unpack(word: u64) -> (u32, u32) {
 }
 
 /// Whether the write `number` is at or before `limit`, where both go round.
-fn is_through(number: u32, limit: u32) -> bool {
+pub(super) fn is_through(number: u32, limit: u32) -> bool {
     limit.wrapping_sub(number) < 1 << 31
 }
 
 impl Write {
     #[cfg(test)]
+    pub(super) fn of(number: u32) -> Write {
+        Write(number)
+    }
+
     pub(crate) fn number(self) -> u32 {
         self.0
     }
@@ -104,7 +117,14 @@ impl Gates {
         if !open.as_ref().is_some_and(|gate| gate.is_in_place(&self.file, known)) {
             *open = Gate::open(&self.file, false)?.map(Arc::new);
         }
+        open.as_ref().map_or(Ok(()), |gate| gate.is_understood())?;
         Ok(open.clone())
+    }
+
+    /// The highest fence that the page knows of; 0 when it knows of none.
+    pub(crate) fn highest_fence(&self) -> i64 {
+        let _inside = Inside::enter();
+        self.find(None).ok().flatten().map_or(0, |gate| gate.board.highest_fence.load(Ordering::Acquire))
     }
 
     /// After an error of SQLite's: when it was a sync that failed, then no later one says anything of the log.
@@ -187,6 +207,7 @@ impl Gate {
             since: Mutex::new(None),
             in_vain: AtomicU32::new(0),
         };
+        gate.is_understood()?;
         let magic = &gate.board.magic;
         let found = if writable {
             magic
@@ -199,9 +220,28 @@ impl Gate {
             0 | MAGIC => Ok(Some(gate)),
             _ => Err(Error::new(
                 ErrorKind::Unsupported,
-                "its side file -fencepost is of another version; end the programs that use it, then remove it",
+                "its side file -fencepost is of another version; end all programs that use the database, then remove it",
             )),
         }
+    }
+
+    /// A later version may have begun to use the page in a way that all must know.
+    fn is_understood(&self) -> Result<(), Error> {
+        if self.board.features.load(Ordering::Acquire) & !KNOWN_FEATURES == 0 {
+            return Ok(());
+        }
+        let [_, major, minor, patch] = self.board.needs_version.load(Ordering::Relaxed).to_be_bytes();
+        Err(Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "fencepost {major}.{minor}.{patch} or later has used it, and this program has {}; upgrade this program",
+                env!("CARGO_PKG_VERSION")
+            ),
+        ))
+    }
+
+    pub(super) fn board(&self) -> &Board {
+        &self.board
     }
 
     fn is_in_place(&self, file: &File, known: Option<Identity>) -> bool {
@@ -532,6 +572,22 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
         assert!(Gate::open(&file(&place, false), true).is_err());
+    }
+
+    #[test]
+    fn a_page_that_a_later_version_uses_in_an_unknown_way_is_used_no_more() {
+        let place = place();
+        let gates = Gates::new(&Arc::new(file(&place, false)));
+        let gate = gates.make(None).unwrap();
+        gate.board.optional_features.store(u32::MAX, Ordering::Relaxed);
+        assert!(gates.find(None).is_ok());
+        gate.board.needs_version.store(0x0001_0203, Ordering::Relaxed);
+        gate.board.features.store(1 << 31, Ordering::Relaxed);
+        for gates in [&gates, &Gates::new(&Arc::new(file(&place, true)))] {
+            let error = gates.find(None).err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+            assert!(error.message().contains("fencepost 1.2.3 or later"), "{error}");
+        }
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use rusqlite::params;
 
 use super::schema::Jobs;
-use super::statements::{broken_row, job, shown};
+use super::statements::{broken_row, job};
 use crate::error::Error;
-use crate::rules::{Condition, Job};
+use crate::rules::{Condition, Job, shown};
 
 /// The condition in SQL; ?1 is now.
 fn filter(condition: Condition) -> &'static str {
@@ -64,8 +64,7 @@ mod tests {
 
     fn table(rows: &str) -> Connection {
         let sql = Connection::open_in_memory().unwrap();
-        schema::create(&sql).unwrap();
-        schema::create_index(&sql).unwrap();
+        schema::create_missing(&sql).unwrap();
         sql.execute_batch(rows).unwrap();
         sql
     }
@@ -87,7 +86,7 @@ mod tests {
             }
         }
         let sql = table(&rows);
-        let jobs = Jobs { sql: &sql, rowid: true };
+        let jobs = Jobs::of(&sql);
         for now in [-5.0, 0.0, 9.0, 10.0, 11.0] {
             let mut all = Vec::new();
             for condition in ALL {
@@ -105,7 +104,7 @@ mod tests {
     #[test]
     fn pages_follow_each_other_in_the_order_of_the_bytes() {
         let sql = table("INSERT INTO jobs(id) VALUES ('b'), (''), ('B'), ('a'), ('a '), ('가')");
-        let jobs = Jobs { sql: &sql, rowid: true };
+        let jobs = Jobs::of(&sql);
         let page = |after| ids(list(&jobs, Condition::Claimable, 1.0, after, 2).unwrap());
         assert_eq!(page(None), ["", "B"]);
         assert_eq!(page(Some("")), ["B", "a"]);
@@ -117,7 +116,7 @@ mod tests {
     #[test]
     fn a_row_that_is_no_job_is_corrupt_and_named() {
         let sql = table("INSERT INTO jobs(id, fence) VALUES ('odd', 1.5)");
-        let error = list(&Jobs { sql: &sql, rowid: true }, Condition::Claimable, 1.0, None, 9).unwrap_err();
+        let error = list(&Jobs::of(&sql), Condition::Claimable, 1.0, None, 9).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);
         assert!(error.message().contains("odd"), "{error}");
     }

@@ -8,6 +8,7 @@
 //! | `writer` | what a leader does: one BEGIN IMMEDIATE for all, and the sync |
 //! | `checkpoint` | the log copied into the database, on a thread of its own |
 //! | `gate` | what processes tell each other: whose turn it is, which writes are on the disk |
+//! | `set_back` | whether the file was restored from a backup, by the grant that the page remembers |
 //! | `reader` | a look: a read transaction on a connection of its own |
 //! | `schema` | the table `jobs`: made, and its shape checked |
 //! | `statements` | the SQL of each operation on one job |
@@ -27,6 +28,7 @@ pub(crate) mod neighbour;
 pub(crate) mod next;
 mod reader;
 mod schema;
+mod set_back;
 pub(crate) mod statements;
 mod writer;
 

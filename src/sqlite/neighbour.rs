@@ -24,7 +24,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Deref;
 use std::os::fd::RawFd;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -552,16 +552,48 @@ fn look_for_ofd_locks() -> Result<(), Error> {
     ))
 }
 
-/// What the processes that use a database tell each other: the first bytes of a file that all of them map. What
-/// each word means stands in [`super::gate`].
+/// What the processes that use a database tell each other: the bytes of a file that all of them map. What each word
+/// means stands in [`super::gate`]. Words that are not named are 0, for later versions.
 #[repr(C, align(64))]
+#[cfg_attr(test, derive(Default))]
 pub(crate) struct Board {
     pub(crate) magic: AtomicU64,
+    pub(crate) features: AtomicU32,
+    pub(crate) needs_version: AtomicU32,
+    pub(crate) optional_features: AtomicU32,
+    _spare: [AtomicU32; 11],
     pub(crate) writes: AtomicU64,
     pub(crate) turn: AtomicU32,
     pub(crate) waiting: AtomicU32,
     pub(crate) state: AtomicU32,
     pub(crate) damaged: AtomicU32,
+    pub(crate) highest_fence: AtomicI64,
+    pub(crate) last_granted: AtomicU32,
+    _spare_too: [AtomicU32; 7],
+    pub(crate) grants: [NotedGrant; 2],
+}
+
+/// A grant, for [`Board`].
+#[repr(C, align(64))]
+pub(crate) struct NotedGrant {
+    pub(crate) write: AtomicU32,
+    pub(crate) length: AtomicU32,
+    pub(crate) fence: AtomicI64,
+    pub(crate) checksum: AtomicU64,
+    pub(crate) id: [AtomicU64; 117],
+}
+
+#[cfg(test)]
+impl Default for NotedGrant {
+    fn default() -> NotedGrant {
+        NotedGrant {
+            write: AtomicU32::new(0),
+            length: AtomicU32::new(0),
+            fence: AtomicI64::new(0),
+            checksum: AtomicU64::new(0),
+            id: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
 }
 
 /// A mapping of a [`Board`].

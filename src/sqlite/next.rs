@@ -4,12 +4,12 @@
 //! The index of [`super::schema`] holds the jobs that are not complete by their `until`, so either search begins
 //! at its first answer, however many rows there are and however many leases are running.
 
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 
 use super::schema::Jobs;
 use super::statements;
-use crate::error::{Answer, Error, ErrorKind, Refusal};
-use crate::rules::Grant;
+use crate::error::{Answer, Error, ErrorKind, Refusal, Refused};
+use crate::rules::{self, Grant, shown};
 
 /// What both searches ask for. A row that no claim can be granted on is passed over, or it would keep all others
 /// waiting.
@@ -31,6 +31,9 @@ macro_rules! line {
 const OVER: [&str; 2] =
     [line!("until > 0 AND until <= ?1", "id"), line!("until > 0 AND until <= ?1", "_rowid_")];
 const WAITING: [&str; 2] = [line!("until <= min(0, ?1)", "id"), line!("until <= min(0, ?1)", "_rowid_")];
+
+const SOONEST: &str = "SELECT until FROM main.jobs WHERE done = 0 AND until > ?1 AND typeof(until) = 'real'
+    AND fence BETWEEN 0 AND 9223372036854775806 AND typeof(fence) = 'integer' ORDER BY until LIMIT 1";
 
 /// A job that can be claimed, and the number of its row, if the rows have numbers.
 struct Place {
@@ -55,12 +58,22 @@ pub(crate) fn claim(jobs: &Jobs<'_>, owner: &str, now: f64, until: f64, max: usi
             Err(refusal) => {
                 return Err(Error::new(
                     ErrorKind::Internal,
-                    format!("job {} was found claimable and then not: {refusal}", statements::shown(&id)),
+                    format!("job {} was found claimable and then not: {refusal}", shown(&id)),
                 ));
             }
         }
     }
-    Ok(if grants.is_empty() { Err(Refusal::NotFound) } else { Ok(grants) })
+    Ok(if grants.is_empty() { Err(nothing(jobs, now)?) } else { Ok(grants) })
+}
+
+/// Nothing is claimable; but perhaps soon.
+fn nothing(jobs: &Jobs<'_>, now: f64) -> Result<Refused, Error> {
+    let soonest: Option<f64> = jobs.prepare_cached(SOONEST)?.query_row([now], |row| row.get(0)).optional()?;
+    let when = match soonest {
+        Some(until) => format!("the next one can be at {}", rules::time(until)),
+        None => "and none waits".to_owned(),
+    };
+    Ok(Refused::new(Refusal::NotFound, format!("no job can be claimed now, {when}")))
 }
 
 fn find(jobs: &Jobs<'_>, search: [&str; 2], now: f64, max: usize) -> Result<Vec<Place>, Error> {
@@ -95,7 +108,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::rules::{self, Job};
+    use crate::rules::Job;
     use crate::sqlite::schema;
     use rusqlite::Connection;
 
@@ -107,10 +120,8 @@ mod tests {
                     fence INTEGER NOT NULL DEFAULT 0, result TEXT, done INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID",
             )
             .unwrap();
-        } else {
-            schema::create(&sql).unwrap();
         }
-        schema::create_index(&sql).unwrap();
+        schema::create_missing(&sql).unwrap();
         sql
     }
 
@@ -151,13 +162,13 @@ mod tests {
                 )
                 .unwrap();
                 let job = Job { id, owner, until, fence, result: None, done };
-                if rules::claim(Some(&job), now).is_ok() {
+                if rules::claim(Some(&job), 0, now).is_ok() {
                     line.push((rules::place(&job, number as i64), job.id));
                 }
             }
             line.sort_by(|a, b| a.partial_cmp(b).unwrap());
             let expected: Vec<_> = line.into_iter().map(|(_, id)| id).take(max).collect();
-            let jobs = Jobs { sql: &sql, rowid: true };
+            let jobs = Jobs::of(&sql);
             prop_assert_eq!(ids(claim(&jobs, "me", now, now + 5.0, max)), expected);
         }
     }
@@ -173,7 +184,7 @@ mod tests {
                  INSERT INTO jobs(id) VALUES ('good'), ('better')",
             )
             .unwrap();
-            let jobs = Jobs { sql: &sql, rowid: true };
+            let jobs = Jobs::of(&sql);
             let expected = &["good", "better"][..max.min(2)];
             assert_eq!(ids(claim(&jobs, "me", 1.0, 2.0, max)), expected);
         }
@@ -182,7 +193,7 @@ mod tests {
     #[test]
     fn a_released_job_goes_to_the_end_of_the_line() {
         let sql = table(false);
-        let jobs = Jobs { sql: &sql, rowid: true };
+        let jobs = Jobs::of(&sql);
         sql.execute_batch("INSERT INTO jobs(id) VALUES ('poison'), ('b'), ('c')").unwrap();
         let mut order = Vec::new();
         for _ in 0..6 {
@@ -196,7 +207,7 @@ mod tests {
     #[test]
     fn a_job_is_released_although_the_last_row_number_is_taken() {
         let sql = table(false);
-        let jobs = Jobs { sql: &sql, rowid: true };
+        let jobs = Jobs::of(&sql);
         sql.execute_batch("INSERT INTO jobs(rowid, id) VALUES (1, 'a'), (9223372036854775807, 'z')").unwrap();
         assert_eq!(statements::claim(&jobs, "a", "me", 1.0, 2.0).unwrap(), Ok(1));
         assert_eq!(statements::release(&jobs, "a", "me", 1, 0.0).unwrap(), Ok(()));
@@ -206,7 +217,7 @@ mod tests {
     #[test]
     fn a_table_without_row_numbers_goes_by_id() {
         let sql = table(true);
-        let jobs = Jobs { sql: &sql, rowid: false };
+        let jobs = Jobs::of(&sql);
         sql.execute_batch("INSERT INTO jobs(id) VALUES ('b'), ('a'); INSERT INTO jobs(id, owner, until) VALUES ('c', 'x', 1)")
             .unwrap();
         assert_eq!(ids(claim(&jobs, "me", 1.0, 2.0, 5)), ["c", "a", "b"]);

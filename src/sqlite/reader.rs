@@ -8,7 +8,7 @@ use super::gate::Gates;
 use super::schema::{self, Jobs};
 use super::writer::{self, Writer};
 use crate::db::Durability;
-use crate::error::{Answer, Error, ErrorKind};
+use crate::error::{Answer, Error};
 use crate::fork;
 use crate::turn::{Lane, Turn, new_lane};
 
@@ -48,15 +48,12 @@ impl Reader {
 
     /// Runs `look`, which cannot be refused, in a read transaction.
     pub(crate) fn look<T>(&self, mut look: impl FnMut(&Jobs<'_>) -> Result<T, Error>) -> Result<T, Error> {
-        match self.read(|jobs| look(jobs).map(Ok))? {
-            Ok(found) => Ok(found),
-            Err(refusal) => Err(Error::new(ErrorKind::Internal, format!("a look was refused: {refusal}"))),
-        }
+        self.read(|jobs| look(jobs).map(Ok))?.map_err(writer::never_refused)
     }
 
     /// Runs `look` in a read transaction.
     pub(crate) fn read<T>(&self, look: impl FnMut(&Jobs<'_>) -> Answer<T>) -> Answer<T> {
-        self.try_read(look).map_err(|error| connection::explained(&self.file, error))
+        self.try_read(look).map_err(|error| connection::explained(&self.file, &self.gates, error))
     }
 
     fn try_read<T>(&self, mut look: impl FnMut(&Jobs<'_>) -> Answer<T>) -> Answer<T> {

@@ -1,10 +1,12 @@
 //! The table `jobs`: made where it is missing, and its shape checked where it is not.
 
+use std::cell::RefCell;
 use std::ops::Deref;
 
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{Error, ErrorKind};
+use crate::rules::Grant;
 
 const CREATE: &str = "CREATE TABLE jobs(
     id TEXT PRIMARY KEY,
@@ -25,7 +27,43 @@ const COLUMNS: [(&str, &str, bool); 6] = [
 ];
 
 /// What `claim_next` finds a job by without reading those that are not claimable, however many there are.
-const INDEX: &str = "CREATE INDEX IF NOT EXISTS main.fencepost_claimable ON jobs(until) WHERE done = 0";
+const INDEX: &str = "ON jobs(until) WHERE done = 0";
+
+/// The floor: every fence that is granted is above it. It rises when a row goes, so that fences outlive rows. One row.
+const META: &str = "CREATE TABLE main.fencepost_meta(
+    id INTEGER PRIMARY KEY CHECK (id = 1), floor INTEGER NOT NULL, replaced_id, replaced_fence INTEGER);
+    INSERT INTO main.fencepost_meta(id, floor) VALUES (1, 0)";
+
+/// What raises the floor, whichever program takes a row or its id away. In words that old versions of SQLite know:
+/// another program's copy must be able to read the schema.
+///
+/// REPLACE fires no DELETE trigger unless recursive_triggers is on (<https://www.sqlite.org/lang_conflict.html>), and a
+/// BEFORE INSERT trigger fires too when the row is then ignored or updated instead. So that one only notes what might be
+/// replaced, and the AFTER INSERT trigger says that it was.
+const TRIGGERS: [(&str, &str); 4] = [
+    (
+        "fencepost_deleted",
+        "AFTER DELETE ON jobs WHEN typeof(old.fence) = 'integer' AND old.fence > 0
+         BEGIN UPDATE fencepost_meta SET floor = old.fence WHERE floor < old.fence; END",
+    ),
+    (
+        "fencepost_renamed",
+        "AFTER UPDATE OF id ON jobs WHEN typeof(old.fence) = 'integer' AND old.fence > 0
+         BEGIN UPDATE fencepost_meta SET floor = old.fence WHERE floor < old.fence; END",
+    ),
+    (
+        "fencepost_replacing",
+        "BEFORE INSERT ON jobs
+         WHEN EXISTS (SELECT 1 FROM jobs WHERE id = new.id AND fence > 0 AND typeof(fence) = 'integer')
+         BEGIN UPDATE fencepost_meta SET replaced_id = new.id,
+            replaced_fence = (SELECT fence FROM jobs WHERE id = new.id); END",
+    ),
+    (
+        "fencepost_replaced",
+        "AFTER INSERT ON jobs WHEN new.id = (SELECT replaced_id FROM fencepost_meta WHERE id = 1)
+         BEGIN UPDATE fencepost_meta SET floor = max(floor, replaced_fence), replaced_id = NULL; END",
+    ),
+];
 
 /// Whether there is a table `jobs` of our shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +72,8 @@ pub(super) enum Found {
     Ours {
         /// Whether its rows have SQLite's hidden number (<https://www.sqlite.org/rowidtable.html>).
         rowid: bool,
+        /// Whether there is a floor.
+        floor: bool,
     },
 }
 
@@ -41,6 +81,26 @@ pub(super) enum Found {
 pub(crate) struct Jobs<'a> {
     pub(super) sql: &'a Connection,
     pub(super) rowid: bool,
+    pub(super) floor: bool,
+    /// The last fence that was granted or raised through this.
+    pub(super) granted: RefCell<Option<Grant>>,
+}
+
+impl<'a> Jobs<'a> {
+    pub(super) fn new(sql: &'a Connection, rowid: bool, floor: bool) -> Jobs<'a> {
+        Jobs { sql, rowid, floor, granted: RefCell::new(None) }
+    }
+}
+
+#[cfg(test)]
+impl Jobs<'_> {
+    /// The table of a connection for a test.
+    pub(super) fn of(sql: &Connection) -> Jobs<'_> {
+        match look(sql).unwrap() {
+            Found::Ours { rowid, floor } => Jobs::new(sql, rowid, floor),
+            Found::Missing => panic!("there is no table jobs"),
+        }
+    }
 }
 
 impl Deref for Jobs<'_> {
@@ -126,7 +186,29 @@ pub(super) fn look(connection: &Connection) -> Result<Found, Error> {
     if key_collation(connection)?.is_none_or(|collation| !collation.eq_ignore_ascii_case("BINARY")) {
         return Err(other_shape("its key does not compare ids byte by byte"));
     }
-    Ok(Found::Ours { rowid })
+    Ok(Found::Ours { rowid, floor: has(connection, "table", &["fencepost_meta"])? })
+}
+
+/// Whether all that `create_missing` makes is there.
+pub(super) fn is_complete(connection: &Connection) -> Result<bool, Error> {
+    let Found::Ours { floor, .. } = look(connection)? else { return Ok(false) };
+    Ok(floor
+        && has(connection, "index", &["fencepost_claimable"])?
+        && has(connection, "trigger", &TRIGGERS.map(|(name, _)| name))?)
+}
+
+/// Whether there are things of these names. A trigger follows its table when that is renamed.
+fn has(connection: &Connection, kind: &str, names: &[&str]) -> Result<bool, Error> {
+    let mut look = connection.prepare_cached(
+        "SELECT 1 FROM main.sqlite_schema WHERE type = ?1 AND name = ?2 COLLATE NOCASE
+         AND (type = 'table' OR tbl_name = 'jobs' COLLATE NOCASE)",
+    )?;
+    for name in names {
+        if !look.exists([kind, name])? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// SQLite's name for the hidden number of a row.
@@ -155,18 +237,46 @@ fn is_zero(default: &str) -> bool {
     default.trim_matches(['(', ')', ' ', '\'']).parse::<f64>() == Ok(0.0)
 }
 
-/// Makes the table.
-pub(super) fn create(connection: &Connection) -> Result<(), Error> {
-    Ok(connection.execute_batch(CREATE)?)
+/// Makes the table, and what belongs to it, where it is missing. On a table that another program has filled the index
+/// takes its time.
+pub(super) fn create_missing(connection: &Connection) -> Result<(), Error> {
+    if look(connection)? == Found::Missing {
+        connection.execute_batch(CREATE)?;
+    }
+    create_unless_there(connection, "index", "fencepost_claimable", INDEX)?;
+    create_floor(connection)
 }
 
-/// Makes the index where it is missing; on a table that another program has filled this takes its time.
-pub(super) fn create_index(connection: &Connection) -> Result<(), Error> {
-    Ok(connection.execute_batch(INDEX)?)
+/// Makes the floor and what raises it, where it is missing.
+pub(super) fn create_floor(connection: &Connection) -> Result<(), Error> {
+    if !has(connection, "table", &["fencepost_meta"])? {
+        connection.execute_batch(META)?;
+    }
+    TRIGGERS.iter().try_for_each(|(name, what)| create_unless_there(connection, "trigger", name, what))
+}
+
+/// One of the name may belong to a table that was renamed.
+fn create_unless_there(connection: &Connection, kind: &str, name: &str, what: &str) -> Result<(), Error> {
+    if has(connection, kind, &[name])? {
+        return Ok(());
+    }
+    Ok(connection
+        .execute_batch(&format!("DROP {kind} IF EXISTS main.{name}; CREATE {kind} main.{name} {what}"))?)
 }
 
 pub(super) fn missing() -> Error {
     Error::new(ErrorKind::Schema, "there is no table jobs; call init_db first")
+}
+
+/// The same in a file that once had one.
+pub(super) fn lost(highest_fence: i64) -> Error {
+    Error::new(
+        ErrorKind::Schema,
+        format!(
+            "there is no table jobs any more, though fences up to {highest_fence} were granted: the file was emptied, or \
+             another one put in its place; restore it, or call init_db to begin anew above that fence"
+        ),
+    )
 }
 
 fn other_shape(why: &str) -> Error {
@@ -189,7 +299,7 @@ mod tests {
     #[test]
     fn what_create_makes_is_ours() {
         assert_eq!(shape("").unwrap(), Found::Missing);
-        assert_eq!(shape(CREATE).unwrap(), Found::Ours { rowid: true });
+        assert_eq!(shape(CREATE).unwrap(), Found::Ours { rowid: true, floor: false });
     }
 
     #[test]
@@ -206,9 +316,9 @@ mod tests {
     #[test]
     fn a_table_may_lack_row_numbers_or_hide_them() {
         let without = CREATE.replace("DEFAULT 0)", "DEFAULT 0) WITHOUT ROWID");
-        assert_eq!(shape(&without).unwrap(), Found::Ours { rowid: false });
+        assert_eq!(shape(&without).unwrap(), Found::Ours { rowid: false, floor: false });
         let hidden = CREATE.replace("result TEXT,", "result TEXT, _ROWID_ TEXT,");
-        assert_eq!(shape(&hidden).unwrap(), Found::Ours { rowid: false });
+        assert_eq!(shape(&hidden).unwrap(), Found::Ours { rowid: false, floor: false });
     }
 
     #[test]
@@ -233,5 +343,61 @@ mod tests {
         ] {
             assert_eq!(shape(sql).expect_err(sql).kind(), ErrorKind::Schema, "{sql}");
         }
+    }
+
+    fn floor_after(sql: &str) -> i64 {
+        let connection = Connection::open_in_memory().unwrap();
+        create_missing(&connection).unwrap();
+        assert!(is_complete(&connection).unwrap());
+        connection
+            .execute_batch("INSERT INTO jobs(id, fence) VALUES ('a', 5), ('b', 3), ('c', 0), ('odd', 'text')")
+            .unwrap();
+        connection.execute_batch(sql).unwrap();
+        connection.query_row("SELECT floor FROM fencepost_meta", [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn the_floor_rises_when_a_row_or_its_id_goes_whoever_takes_it_away() {
+        for (sql, floor) in [
+            ("DELETE FROM jobs WHERE id = 'b'", 3),
+            ("DELETE FROM jobs", 5),
+            ("DELETE FROM jobs WHERE id = 'a'; DELETE FROM jobs WHERE id = 'b'", 5),
+            ("PRAGMA recursive_triggers = ON; DELETE FROM jobs", 5),
+            ("UPDATE jobs SET id = 'z' WHERE id = 'b'", 3),
+            ("INSERT OR REPLACE INTO jobs(id) VALUES ('a')", 5),
+            ("PRAGMA recursive_triggers = ON; REPLACE INTO jobs(id) VALUES ('a')", 5),
+        ] {
+            assert_eq!(floor_after(sql), floor, "{sql}");
+        }
+    }
+
+    #[test]
+    fn the_floor_stays_where_no_fence_goes() {
+        for sql in [
+            "DELETE FROM jobs WHERE id IN ('c', 'odd')",
+            "INSERT INTO jobs(id) VALUES ('d')",
+            "INSERT OR IGNORE INTO jobs(id) VALUES ('a')",
+            "INSERT INTO jobs(id) VALUES ('a') ON CONFLICT(id) DO UPDATE SET owner = 'x'",
+            "INSERT OR IGNORE INTO jobs(id) VALUES ('a'); INSERT INTO jobs(id) VALUES ('d')",
+            "REPLACE INTO jobs(id) VALUES ('c')",
+            "UPDATE jobs SET fence = fence + 1, owner = 'x', until = 9, done = 1 WHERE id <> 'odd'",
+        ] {
+            assert_eq!(floor_after(sql), 0, "{sql}");
+        }
+    }
+
+    /// Its triggers and its index go with a table that is renamed.
+    #[test]
+    fn a_table_in_the_place_of_one_that_was_renamed_gets_all_that_belongs_to_it() {
+        let connection = Connection::open_in_memory().unwrap();
+        create_missing(&connection).unwrap();
+        connection.execute_batch(&format!("ALTER TABLE jobs RENAME TO old; {CREATE}")).unwrap();
+        assert!(!is_complete(&connection).unwrap());
+        create_missing(&connection).unwrap();
+        assert!(is_complete(&connection).unwrap());
+        connection.execute_batch("INSERT INTO jobs(id, fence) VALUES ('a', 7); DELETE FROM jobs").unwrap();
+        let floor: i64 =
+            connection.query_row("SELECT floor FROM fencepost_meta", [], |row| row.get(0)).unwrap();
+        assert_eq!(floor, 7);
     }
 }

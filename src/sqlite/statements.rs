@@ -9,12 +9,14 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use super::schema::Jobs;
 use crate::error::{Answer, Error, ErrorKind, Refusal};
-use crate::rules::{self, Job, NoClaim};
+use crate::rules::{self, Grant, Job, NoFence, shown};
 
 /// How many statements a connection keeps prepared: those here, those of the line, and those of its transactions.
 pub(super) const COUNT: usize = 32;
 
-const ENQUEUE: &str = "INSERT OR ABORT INTO main.jobs(id, until) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+/// Tries no insert where the job exists: the triggers of [`super::schema`] would take note of it.
+const ENQUEUE: &str = "INSERT OR ABORT INTO main.jobs(id, until)
+    SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM main.jobs WHERE id = ?1 COLLATE BINARY) ON CONFLICT DO NOTHING";
 
 const EXISTS: &str = "SELECT 1 FROM main.jobs WHERE id = ?1 COLLATE BINARY";
 
@@ -24,21 +26,38 @@ const STATE: &str =
 /// What a refusal is explained by: the row without its result, which may be large, and is no reason.
 const REASON: &str = "SELECT id, owner, until, fence, NULL, done FROM main.jobs WHERE id = ?1 COLLATE BINARY";
 
+/// The highest fence that the next one must be above, for files without a floor and with one. Each statement reads the
+/// floor anew: a trigger of the application may remove rows in the middle of a transaction.
+macro_rules! last_fence {
+    (without_floor) => {
+        "fence"
+    };
+    (with_floor) => {
+        "max(fence, (SELECT floor FROM main.fencepost_meta WHERE id = 1))"
+    };
+}
+
 macro_rules! claim {
     ($row:literal) => {
+        [claim!($row, without_floor), claim!($row, with_floor)]
+    };
+    ($row:literal, $floor:ident) => {
         concat!(
-            "UPDATE OR ABORT main.jobs SET owner = ?2, until = ?4, fence = fence + 1 WHERE ",
+            "UPDATE OR ABORT main.jobs SET owner = ?2, until = ?4, fence = ",
+            last_fence!($floor),
+            " + 1 WHERE ",
             $row,
-            " AND done = 0 AND until <= ?3 AND fence BETWEEN 0 AND 9223372036854775806
-             AND typeof(until) = 'real' AND typeof(fence) = 'integer'"
+            " AND done = 0 AND until <= ?3 AND fence >= 0 AND ",
+            last_fence!($floor),
+            " < 9223372036854775807 AND typeof(until) = 'real' AND typeof(fence) = 'integer'"
         )
     };
 }
 
-const CLAIM: &str = claim!("id = ?1 COLLATE BINARY");
+const CLAIM: [&str; 2] = claim!("id = ?1 COLLATE BINARY");
 
 /// A row that was found by a search: its number leads to it at once, wherever its id is among all ids.
-const CLAIM_FOUND: &str = claim!("_rowid_ = ?1");
+const CLAIM_FOUND: [&str; 2] = claim!("_rowid_ = ?1");
 
 /// What a claim has stored. Not RETURNING: SQLite makes a table of its own for that, and a statement journal, which
 /// take longer than this.
@@ -60,69 +79,195 @@ const RELEASE: &str = "UPDATE OR ABORT main.jobs SET owner = NULL, until = ?4
     WHERE id = ?1 COLLATE BINARY AND done = 0 AND owner = ?2 COLLATE BINARY AND fence = ?3
     AND typeof(until) = 'real'";
 
-/// The same, and to the end of the line: jobs that wait are claimed in the order of their rows (see `next`), and
-/// one that always fails must not be first again and again. The row's number is SQLite's own, and hidden; no program
-/// can count on it, because VACUUM changes it (<https://www.sqlite.org/lang_vacuum.html>).
-const RELEASE_TO_THE_END: &str = "UPDATE OR ABORT main.jobs SET owner = NULL, until = ?4,
-    _rowid_ = (SELECT iif(max(_rowid_) < 9223372036854775807, max(_rowid_) + 1, jobs._rowid_) FROM main.jobs AS line)
-    WHERE id = ?1 COLLATE BINARY AND done = 0 AND owner = ?2 COLLATE BINARY AND fence = ?3
-    AND typeof(until) = 'real'";
+/// Moves a row to the end of the line: jobs that wait are claimed in the order of their rows (see `next`), and one that
+/// always fails must not be first again and again. The row's number is SQLite's own, and hidden; no program can count
+/// on it, because VACUUM changes it (<https://www.sqlite.org/lang_vacuum.html>).
+macro_rules! to_the_end {
+    () => {
+        "_rowid_ = (SELECT iif(max(_rowid_) < 9223372036854775807, max(_rowid_) + 1, jobs._rowid_) FROM main.jobs AS line)"
+    };
+}
+
+const RELEASE_TO_THE_END: &str = concat!(
+    "UPDATE OR ABORT main.jobs SET owner = NULL, until = ?4, ",
+    to_the_end!(),
+    " WHERE id = ?1 COLLATE BINARY AND done = 0 AND owner = ?2 COLLATE BINARY AND fence = ?3
+    AND typeof(until) = 'real'"
+);
+
+/// By whether the rows have numbers.
+const REQUEUE: [&str; 2] = [
+    "UPDATE OR ABORT main.jobs SET owner = NULL, until = 0, result = NULL, done = 0
+    WHERE id = ?1 COLLATE BINARY AND done = 1 AND typeof(fence) = 'integer' AND fence >= 0",
+    concat!(
+        "UPDATE OR ABORT main.jobs SET owner = NULL, until = 0, result = NULL, done = 0, ",
+        to_the_end!(),
+        " WHERE id = ?1 COLLATE BINARY AND done = 1 AND typeof(fence) = 'integer' AND fence >= 0"
+    ),
+];
+
+macro_rules! force_release {
+    ($floor:ident) => {
+        concat!(
+            "UPDATE OR ABORT main.jobs SET owner = NULL, until = 0, fence = ",
+            last_fence!($floor),
+            " + 1 WHERE id = ?1 COLLATE BINARY AND done = 0 AND fence >= 0 AND ",
+            last_fence!($floor),
+            " < 9223372036854775807 AND typeof(until) = 'real' AND typeof(fence) = 'integer'"
+        )
+    };
+}
+
+const FORCE_RELEASE: [&str; 2] = [force_release!(without_floor), force_release!(with_floor)];
+
+/// What a forced release has stored.
+const FREED: &str =
+    "SELECT fence FROM main.jobs WHERE id = ?1 COLLATE BINARY AND owner IS NULL AND until = 0";
+
+macro_rules! purge {
+    ($row:literal, $rows:literal) => {
+        concat!(
+            "DELETE FROM main.jobs WHERE ",
+            $row,
+            " IN (SELECT ",
+            $rows,
+            " FROM main.jobs WHERE done = 1 AND until <= ?1 AND fence BETWEEN 0 AND 9223372036854775806
+             AND typeof(until) = 'real' AND typeof(fence) = 'integer' LIMIT ?2)"
+        )
+    };
+}
+
+/// By whether the rows have numbers.
+const PURGE: [&str; 2] = [purge!("id COLLATE BINARY", "id"), purge!("_rowid_", "_rowid_")];
+
+const HAS: &str = "SELECT 1 FROM main.jobs WHERE id = ?1 COLLATE BINARY AND fence >= ?2";
+
+const FLOOR: &str = "SELECT floor FROM main.fencepost_meta WHERE id = 1";
+
+/// Also where the row has been removed.
+const RAISE_FLOOR: &str = "INSERT OR REPLACE INTO main.fencepost_meta(id, floor)
+    SELECT 1, max(?1, ifnull((SELECT floor FROM main.fencepost_meta WHERE id = 1), ?1))";
+
+const END_LEASES: &str = "UPDATE OR ABORT main.jobs SET owner = NULL, until = 0
+    WHERE done = 0 AND owner IS NOT NULL AND fence <= ?1 AND typeof(fence) = 'integer'";
 
 /// Adds a job that is not to be claimed before a time; 0 for one that can be claimed at once.
 pub(crate) fn enqueue(sql: &Connection, id: &str, not_before: f64) -> Answer<()> {
     if sql.prepare_cached(ENQUEUE)?.execute(params![id, not_before])? == 1 {
         return Ok(Ok(()));
     }
-    if sql.prepare_cached(EXISTS)?.exists([id])? { Ok(Err(Refusal::Exists)) } else { Err(kept_from_it(id)) }
+    if sql.prepare_cached(EXISTS)?.exists([id])? {
+        Ok(Err(rules::refused(Refusal::Exists, id, None)))
+    } else {
+        Err(kept_from_it(id))
+    }
 }
 
 pub(crate) fn state(sql: &Connection, id: &str) -> Answer<Job> {
-    Ok(read(sql, STATE, id)?.ok_or(Refusal::NotFound))
+    Ok(read(sql, STATE, id)?.ok_or_else(|| rules::refused(Refusal::NotFound, id, None)))
 }
 
-pub(crate) fn claim(sql: &Connection, id: &str, owner: &str, now: f64, until: f64) -> Answer<i64> {
-    let changed = sql.prepare_cached(CLAIM)?.execute(params![id, owner, now, until])?;
-    granted_or_why(sql, changed, id, now, GRANTED, params![id, owner, until])
+pub(crate) fn claim(jobs: &Jobs<'_>, id: &str, owner: &str, now: f64, until: f64) -> Answer<i64> {
+    let claim = CLAIM[usize::from(jobs.floor)];
+    let changed = jobs.prepare_cached(claim)?.execute(params![id, owner, now, until])?;
+    granted_or_why(jobs, changed, id, GRANTED, params![id, owner, until], |job, floor| {
+        rules::claim(job, floor, now)
+    })
 }
 
 /// Claims the job in the row of that number, where a search has found it in this transaction.
 pub(crate) fn claim_found(
-    sql: &Connection,
+    jobs: &Jobs<'_>,
     id: &str,
     number: i64,
     owner: &str,
     now: f64,
     until: f64,
 ) -> Answer<i64> {
-    let changed = sql.prepare_cached(CLAIM_FOUND)?.execute(params![number, owner, now, until])?;
-    granted_or_why(sql, changed, id, now, GRANTED_FOUND, params![id, owner, until, number])
+    let claim = CLAIM_FOUND[usize::from(jobs.floor)];
+    let changed = jobs.prepare_cached(claim)?.execute(params![number, owner, now, until])?;
+    granted_or_why(jobs, changed, id, GRANTED_FOUND, params![id, owner, until, number], |job, floor| {
+        rules::claim(job, floor, now)
+    })
 }
 
+/// Ends the lease or delay of a job, whoever has it, under a fence that is nobody's.
+pub(crate) fn force_release(jobs: &Jobs<'_>, id: &str) -> Answer<i64> {
+    let changed = jobs.prepare_cached(FORCE_RELEASE[usize::from(jobs.floor)])?.execute([id])?;
+    granted_or_why(jobs, changed, id, FREED, [id], rules::force_release)
+}
+
+/// The fence that a change has stored, by the query `stored`, or why it was not made.
 fn granted_or_why(
-    sql: &Connection,
+    jobs: &Jobs<'_>,
     changed: usize,
     id: &str,
-    now: f64,
-    granted: &str,
+    stored: &str,
     params: impl Params,
+    rule: impl FnOnce(Option<&Job>, i64) -> Result<i64, NoFence>,
 ) -> Answer<i64> {
     if changed == 1 {
-        let fence = sql.prepare_cached(granted)?.query_row(params, |row| row.get(0)).optional()?;
+        let fence = jobs.prepare_cached(stored)?.query_row(params, |row| row.get(0)).optional()?;
         // A trigger of the application may have made another row of it.
-        return fence.map(Ok).ok_or_else(|| kept_from_it(id));
+        let fence = fence.ok_or_else(|| kept_from_it(id))?;
+        *jobs.granted.borrow_mut() = Some(Grant { id: id.to_owned(), fence });
+        return Ok(Ok(fence));
     }
-    match rules::claim(read(sql, REASON, id)?.as_ref(), now) {
-        Err(NoClaim::Refused(refusal)) => Ok(Err(refusal)),
-        Err(NoClaim::FenceExhausted) => Err(Error::new(
+    let job = read(jobs, REASON, id)?;
+    match rule(job.as_ref(), floor(jobs)?) {
+        Err(NoFence::Refused(reason)) => Ok(Err(rules::refused(reason, id, job.as_ref()))),
+        Err(NoFence::Exhausted) => Err(Error::new(
             ErrorKind::FenceExhausted,
             format!(
-                "job {}: its fence is {}, the largest there is; enqueue the work under another id",
+                "job {}: the largest fence there is, {}, was reached; enqueue the work under another id, or in \
+                 another file when no id gets one",
                 shown(id),
                 i64::MAX
             ),
         )),
         Ok(_) => Err(kept_from_it(id)),
     }
+}
+
+/// The fence that every grant is above.
+pub(super) fn floor(jobs: &Jobs<'_>) -> Result<i64, Error> {
+    if !jobs.floor {
+        return Ok(0);
+    }
+    let floor = jobs.prepare_cached(FLOOR)?.query_row([], |row| row.get(0)).optional()?;
+    floor.ok_or_else(|| {
+        Error::new(ErrorKind::Schema, "the table fencepost_meta has lost its row; call raise_floor to set it")
+    })
+}
+
+/// Whether the file has a grant: the job's fence, or the floor, is not below it.
+pub(super) fn has(jobs: &Jobs<'_>, grant: &Grant) -> Result<bool, Error> {
+    Ok(floor(jobs)? >= grant.fence || jobs.prepare_cached(HAS)?.exists(params![grant.id, grant.fence])?)
+}
+
+/// Sees to it that every fence that is granted from now on is above `to`.
+pub(super) fn lift(jobs: &Jobs<'_>, to: i64) -> Result<(), Error> {
+    jobs.prepare_cached(RAISE_FLOOR)?.execute([to])?;
+    Ok(())
+}
+
+/// The same, and ends the leases under fences up to `to`.
+pub(crate) fn raise_floor(jobs: &Jobs<'_>, to: i64) -> Result<(), Error> {
+    lift(jobs, to)?;
+    jobs.prepare_cached(END_LEASES)?.execute([to])?;
+    Ok(())
+}
+
+/// Removes up to `max` complete jobs whose `until` is not after `before`. A trigger raises the floor.
+pub(crate) fn purge(jobs: &Jobs<'_>, before: f64, max: usize) -> Result<u64, Error> {
+    let max = i64::try_from(max).unwrap_or(i64::MAX);
+    Ok(jobs.prepare_cached(PURGE[usize::from(jobs.rowid)])?.execute(params![before, max])? as u64)
+}
+
+/// Puts a complete job back into the line. Its fence stays.
+pub(crate) fn requeue(jobs: &Jobs<'_>, id: &str) -> Answer<()> {
+    let changed = jobs.prepare_cached(REQUEUE[usize::from(jobs.rowid)])?.execute([id])?;
+    changed_or_why(jobs, changed, id, rules::requeue)
 }
 
 pub(crate) fn renew(sql: &Connection, id: &str, owner: &str, fence: i64, now: f64, until: f64) -> Answer<()> {
@@ -158,8 +303,9 @@ fn changed_or_why(
     if changed == 1 {
         return Ok(Ok(()));
     }
-    match rule(read(sql, REASON, id)?.as_ref()) {
-        Err(refusal) => Ok(Err(refusal)),
+    let job = read(sql, REASON, id)?;
+    match rule(job.as_ref()) {
+        Err(reason) => Ok(Err(rules::refused(reason, id, job.as_ref()))),
         Ok(()) => Err(kept_from_it(id)),
     }
 }
@@ -212,12 +358,6 @@ pub(super) fn job(row: &Row<'_>) -> Result<Job, Error> {
     Ok(job)
 }
 
-/// An id for a message: quoted, and not too long.
-pub(super) fn shown(id: &str) -> String {
-    let cut = id.floor_char_boundary(80);
-    format!("{:?}{}", &id[..cut], if cut < id.len() { "..." } else { "" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,8 +366,13 @@ mod tests {
 
     /// A table with this row alone, or none.
     fn table(row: Option<&Job>) -> Connection {
+        table_above(0, row)
+    }
+
+    fn table_above(floor: i64, row: Option<&Job>) -> Connection {
         let sql = Connection::open_in_memory().unwrap();
-        schema::create(&sql).unwrap();
+        schema::create_missing(&sql).unwrap();
+        sql.execute("UPDATE fencepost_meta SET floor = ?1", [floor]).unwrap();
         if let Some(job) = row {
             let values = params![job.id, job.owner, job.until, job.fence, job.result, job.done];
             sql.execute("INSERT INTO jobs VALUES (?1, ?2, ?3, ?4, ?5, ?6)", values).unwrap();
@@ -235,8 +380,8 @@ mod tests {
         sql
     }
 
-    fn jobs(sql: &Connection) -> Jobs<'_> {
-        Jobs { sql, rowid: true }
+    fn plain<T>(answer: Answer<T>) -> Result<T, Refusal> {
+        answer.unwrap().map_err(|refused| refused.reason())
     }
 
     fn times() -> impl Strategy<Value = f64> {
@@ -280,23 +425,24 @@ mod tests {
             now in times(),
             not_before in times(),
             result in prop::option::of(owners()),
+            floor in fences(),
         ) {
             let before = row.as_ref();
             let until = now + 7.0;
             let read_back = |sql: &Connection| read(sql, STATE, "x").unwrap();
 
-            let sql = table(before);
-            let expected = match rules::claim(before, now) {
+            let sql = table_above(floor, before);
+            let expected = match rules::claim(before, floor, now) {
                 Ok(fence) => {
-                    prop_assert_eq!(claim(&sql, "x", &owner, now, until).unwrap(), Ok(fence));
+                    prop_assert_eq!(plain(claim(&Jobs::of(&sql), "x", &owner, now, until)), Ok(fence));
                     before.map(|job| Job { owner: Some(owner.clone()), until, fence, ..job.clone() })
                 }
-                Err(NoClaim::Refused(refusal)) => {
-                    prop_assert_eq!(claim(&sql, "x", &owner, now, until).unwrap(), Err(refusal));
+                Err(NoFence::Refused(refusal)) => {
+                    prop_assert_eq!(plain(claim(&Jobs::of(&sql), "x", &owner, now, until)), Err(refusal));
                     row.clone()
                 }
-                Err(NoClaim::FenceExhausted) => {
-                    let error = claim(&sql, "x", &owner, now, until).unwrap_err();
+                Err(NoFence::Exhausted) => {
+                    let error = claim(&Jobs::of(&sql), "x", &owner, now, until).unwrap_err();
                     prop_assert_eq!(error.kind(), ErrorKind::FenceExhausted);
                     row.clone()
                 }
@@ -306,20 +452,59 @@ mod tests {
             let may_hold = rules::hold(before, &owner, fence, now);
 
             let sql = table(before);
-            prop_assert_eq!(renew(&sql, "x", &owner, fence, now, until).unwrap(), may_hold);
+            prop_assert_eq!(plain(renew(&sql, "x", &owner, fence, now, until)), may_hold);
             let renewed = before.map(|job| Job { until, ..job.clone() });
             prop_assert_eq!(read_back(&sql), if may_hold.is_ok() { renewed } else { row.clone() });
 
             let sql = table(before);
-            prop_assert_eq!(complete(&sql, "x", &owner, fence, now, result.as_deref()).unwrap(), may_hold);
+            prop_assert_eq!(plain(complete(&sql, "x", &owner, fence, now, result.as_deref())), may_hold);
             let completed = before.map(|job| Job { result, done: true, ..job.clone() });
             prop_assert_eq!(read_back(&sql), if may_hold.is_ok() { completed } else { row.clone() });
 
             let may_release = rules::release(before, &owner, fence);
             let sql = table(before);
-            prop_assert_eq!(release(&jobs(&sql), "x", &owner, fence, not_before).unwrap(), may_release);
+            prop_assert_eq!(plain(release(&Jobs::of(&sql), "x", &owner, fence, not_before)), may_release);
             let released = before.map(|job| Job { owner: None, until: not_before, ..job.clone() });
             prop_assert_eq!(read_back(&sql), if may_release.is_ok() { released } else { row.clone() });
+
+            let sql = table_above(floor, before);
+            let expected = match rules::force_release(before, floor) {
+                Ok(fence) => {
+                    prop_assert_eq!(plain(force_release(&Jobs::of(&sql), "x")), Ok(fence));
+                    before.map(|job| Job { owner: None, until: 0.0, fence, ..job.clone() })
+                }
+                Err(NoFence::Refused(refusal)) => {
+                    prop_assert_eq!(plain(force_release(&Jobs::of(&sql), "x")), Err(refusal));
+                    row.clone()
+                }
+                Err(NoFence::Exhausted) => {
+                    let error = force_release(&Jobs::of(&sql), "x").unwrap_err();
+                    prop_assert_eq!(error.kind(), ErrorKind::FenceExhausted);
+                    row.clone()
+                }
+            };
+            prop_assert_eq!(read_back(&sql), expected);
+
+            let may_requeue = rules::requeue(before);
+            let sql = table(before);
+            prop_assert_eq!(plain(requeue(&Jobs::of(&sql), "x")), may_requeue);
+            let requeued =
+                before.map(|job| Job { owner: None, until: 0.0, result: None, done: false, ..job.clone() });
+            prop_assert_eq!(read_back(&sql), if may_requeue.is_ok() { requeued } else { row.clone() });
+
+            let sql = table_above(floor, before);
+            let goes = before.is_some_and(|job| job.done && job.until <= now && job.fence < i64::MAX);
+            prop_assert_eq!(purge(&Jobs::of(&sql), now, 5).unwrap(), u64::from(goes));
+            prop_assert_eq!(read_back(&sql), if goes { None } else { row.clone() });
+            let last = before.filter(|_| goes).map_or(floor, |job| job.fence.max(floor));
+            prop_assert_eq!(super::floor(&Jobs::of(&sql)).unwrap(), last);
+
+            let sql = table_above(floor, before);
+            raise_floor(&Jobs::of(&sql), fence).unwrap();
+            prop_assert_eq!(super::floor(&Jobs::of(&sql)).unwrap(), floor.max(fence));
+            let ends = before.is_some_and(|job| !job.done && job.owner.is_some() && job.fence <= fence);
+            let ended = before.map(|job| Job { owner: None, until: 0.0, ..job.clone() });
+            prop_assert_eq!(read_back(&sql), if ends { ended } else { row.clone() });
         }
     }
 
@@ -355,10 +540,10 @@ mod tests {
             let before = whole(&sql);
             let answers = [
                 state(&sql, "x").map(|_| ()),
-                claim(&sql, "x", "A", 5.0, 15.0).map(|_| ()),
+                claim(&Jobs::of(&sql), "x", "A", 5.0, 15.0).map(|_| ()),
                 renew(&sql, "x", "B", 1, 5.0, 15.0).map(|_| ()),
                 complete(&sql, "x", "B", 1, 5.0, None).map(|_| ()),
-                release(&jobs(&sql), "x", "B", 1, 0.0).map(|_| ()),
+                release(&Jobs::of(&sql), "x", "B", 1, 0.0).map(|_| ()),
             ];
             for answer in answers {
                 assert_eq!(answer.expect_err(broken).kind(), ErrorKind::Corrupt, "{broken}");
@@ -373,8 +558,8 @@ mod tests {
         let sql = table(None);
         sql.execute_batch("INSERT INTO jobs VALUES ('x', 'B', 10, 1, x'41', 0)").unwrap();
         assert_eq!(state(&sql, "x").unwrap_err().kind(), ErrorKind::Corrupt);
-        assert_eq!(claim(&sql, "x", "A", 5.0, 15.0).unwrap(), Err(Refusal::Held));
-        assert_eq!(complete(&sql, "x", "B", 1, 5.0, Some("right")).unwrap(), Ok(()));
+        assert_eq!(plain(claim(&Jobs::of(&sql), "x", "A", 5.0, 15.0)), Err(Refusal::Held));
+        assert_eq!(plain(complete(&sql, "x", "B", 1, 5.0, Some("right"))), Ok(()));
         assert_eq!(state(&sql, "x").unwrap().unwrap().result.as_deref(), Some("right"));
     }
 
@@ -387,10 +572,13 @@ mod tests {
              CREATE TRIGGER u BEFORE INSERT ON jobs BEGIN SELECT RAISE(IGNORE); END",
         )
         .unwrap();
-        assert_eq!(claim(&sql, "x", "A", 5.0, 15.0).unwrap_err().kind(), ErrorKind::Schema);
-        assert_eq!(claim_found(&sql, "x", 1, "A", 5.0, 15.0).unwrap_err().kind(), ErrorKind::Schema);
+        assert_eq!(claim(&Jobs::of(&sql), "x", "A", 5.0, 15.0).unwrap_err().kind(), ErrorKind::Schema);
+        assert_eq!(
+            claim_found(&Jobs::of(&sql), "x", 1, "A", 5.0, 15.0).unwrap_err().kind(),
+            ErrorKind::Schema
+        );
         assert_eq!(enqueue(&sql, "y", 0.0).unwrap_err().kind(), ErrorKind::Schema);
-        assert_eq!(enqueue(&sql, "x", 0.0).unwrap(), Err(Refusal::Exists));
+        assert_eq!(plain(enqueue(&sql, "x", 0.0)), Err(Refusal::Exists));
     }
 
     /// The column's own way to compare would take X for x.
@@ -406,11 +594,11 @@ mod tests {
                      CREATE TRIGGER t AFTER UPDATE ON jobs BEGIN UPDATE jobs SET {change} WHERE _rowid_ = new._rowid_; END"
                 ))
                 .unwrap();
-                assert_eq!(enqueue(&sql, "x", 0.0).unwrap(), Ok(()));
+                assert_eq!(plain(enqueue(&sql, "x", 0.0)), Ok(()));
                 let answer = if found {
-                    claim_found(&sql, "x", 1, "A", 5.0, 15.0)
+                    claim_found(&Jobs::of(&sql), "x", 1, "A", 5.0, 15.0)
                 } else {
-                    claim(&sql, "x", "A", 5.0, 15.0)
+                    claim(&Jobs::of(&sql), "x", "A", 5.0, 15.0)
                 };
                 assert_eq!(answer.unwrap_err().kind(), ErrorKind::Schema, "{change}");
             }
@@ -420,7 +608,7 @@ mod tests {
     #[test]
     fn what_was_found_is_claimed_without_a_search_for_its_id() {
         let sql = table(None);
-        for query in [CLAIM_FOUND, GRANTED_FOUND] {
+        for query in [CLAIM_FOUND[0], GRANTED_FOUND] {
             let mut plan = sql.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
             let steps: Vec<String> =
                 plan.query_map([1; 4], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
@@ -439,9 +627,9 @@ mod tests {
                 PRIMARY KEY(id COLLATE BINARY))",
         )
         .unwrap();
-        assert_eq!(enqueue(&sql, "x", 0.0).unwrap(), Ok(()));
-        assert_eq!(enqueue(&sql, "X", 0.0).unwrap(), Ok(()));
-        assert_eq!(claim(&sql, "x", "A", 1.0, 2.0).unwrap(), Ok(1));
+        assert_eq!(plain(enqueue(&sql, "x", 0.0)), Ok(()));
+        assert_eq!(plain(enqueue(&sql, "X", 0.0)), Ok(()));
+        assert_eq!(plain(claim(&Jobs::of(&sql), "x", "A", 1.0, 2.0)), Ok(1));
         assert_eq!(state(&sql, "X").unwrap().unwrap().fence, 0);
     }
 
@@ -457,17 +645,17 @@ mod tests {
         .unwrap();
         let refused = |answer: Answer<()>| assert_eq!(answer.unwrap_err().kind(), ErrorKind::Schema);
         enqueue(&sql, "a", 0.0).unwrap().unwrap();
-        assert_eq!(enqueue(&sql, "a", 0.0).unwrap(), Err(Refusal::Exists));
+        assert_eq!(plain(enqueue(&sql, "a", 0.0)), Err(Refusal::Exists));
         refused(enqueue(&sql, "b", 0.0));
-        claim(&sql, "a", "w", 1.0, 5.0).unwrap().unwrap();
+        claim(&Jobs::of(&sql), "a", "w", 1.0, 5.0).unwrap().unwrap();
         enqueue(&sql, "b", 0.0).unwrap().unwrap();
-        refused(claim(&sql, "b", "w", 1.0, 6.0).map(|_| Ok(())));
-        claim(&sql, "b", "v", 1.0, 6.0).unwrap().unwrap();
+        refused(claim(&Jobs::of(&sql), "b", "w", 1.0, 6.0).map(|_| Ok(())));
+        claim(&Jobs::of(&sql), "b", "v", 1.0, 6.0).unwrap().unwrap();
         refused(renew(&sql, "b", "v", 1, 1.0, 5.0));
         complete(&sql, "a", "w", 1, 1.0, Some("r")).unwrap().unwrap();
         refused(complete(&sql, "b", "v", 1, 1.0, Some("r")));
         sql.execute_batch("INSERT INTO jobs(id) VALUES ('c')").unwrap();
-        refused(release(&jobs(&sql), "b", "v", 1, 0.0));
+        refused(release(&Jobs::of(&sql), "b", "v", 1, 0.0));
         for (id, fence) in [("a", 1), ("b", 1), ("c", 0)] {
             assert_eq!(state(&sql, id).unwrap().unwrap().fence, fence);
         }

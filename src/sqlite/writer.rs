@@ -15,8 +15,9 @@ use super::file::{File, Identity};
 use super::gate::{Gate, Gates, Write};
 use super::group::{Change, Lead, Members, Ran, Request, Ticket, Waited, wait};
 use super::schema::{self, Found, Jobs};
+use super::{set_back, statements};
 use crate::db::Durability;
-use crate::error::{Answer, Error, ErrorKind};
+use crate::error::{Answer, Error, ErrorKind, Refused};
 use crate::fork;
 use crate::quiet;
 use crate::turn::{self, Inside};
@@ -139,28 +140,56 @@ impl Writer {
         deadline: Instant,
         mut change: impl FnMut(&Jobs<'_>) -> Answer<T> + Send + 'static,
     ) -> Answer<T> {
-        self.request(deadline, move |session| change(&session.jobs()?))
+        self.request(deadline, move |session| {
+            let jobs = session.jobs()?;
+            let answer = change(&jobs);
+            if let Some(grant) = jobs.granted.take() {
+                session.keep_grant(Some(grant));
+            }
+            answer
+        })
     }
 
     /// Makes the table `jobs` and its index where they are missing.
     pub(crate) fn init(&self) -> Result<(), Error> {
         let deadline = self.deadline();
         let keep_journal_mode = self.file.options.keep_journal_mode;
+        let mut complete = false;
         self.alone(deadline, |session| {
             // A file with another table `jobs` is refused before anything in it changes.
-            schema::look(&session.sql)?;
+            complete = schema::is_complete(&session.sql)?;
             if keep_journal_mode { Ok(()) } else { use_wal(session) }
         })?;
-        let made = self.request(deadline, |session| {
-            if schema::look(&session.sql)? == Found::Missing {
-                schema::create(&session.sql)?;
-            }
-            schema::create_index(&session.sql)?;
+        if complete {
+            return Ok(());
+        }
+        self.request_unrefused(deadline, |session| {
+            schema::create_missing(&session.sql)?;
             session.forget_schema();
-            Ok(Ok(()))
-        });
-        // Nothing in there is refused.
-        made.map(|_| ())
+            Ok(())
+        })
+    }
+
+    /// As `write`, for a change that needs the floor, which is made where it is missing.
+    pub(crate) fn write_with_floor<T: Send + 'static>(
+        &self,
+        mut change: impl FnMut(&Jobs<'_>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.request_unrefused(self.deadline(), move |session| {
+            session.jobs()?;
+            schema::create_floor(&session.sql)?;
+            session.forget_schema();
+            change(&session.jobs()?)
+        })
+    }
+
+    /// A change that cannot be refused.
+    fn request_unrefused<T: Send + 'static>(
+        &self,
+        deadline: Instant,
+        mut change: impl FnMut(&Session) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.request(deadline, move |session| change(session).map(Ok))?.map_err(never_refused)
     }
 
     fn request<T: Send + 'static>(
@@ -193,7 +222,7 @@ impl Writer {
                 }
             }
         };
-        answer.map_err(|error| explained(&self.file, error))
+        answer.map_err(|error| explained(&self.file, &self.shared.gates, error))
     }
 
     /// Does `work` with the connection while nobody else in this process writes.
@@ -215,7 +244,7 @@ impl Writer {
                 }
             }),
         };
-        done.map_err(|error| explained(&self.file, error))
+        done.map_err(|error| explained(&self.file, &self.shared.gates, error))
     }
 }
 
@@ -426,8 +455,10 @@ impl Shared {
                 drop(lock(&self.syncing));
             }
         };
+        let lifted = lift_if_set_back(session, gate.as_deref()).map_err(Unstored::Failed)?;
+        session.keep_grant(None);
         let changed = match group.run(session, lead, last_sync) {
-            Ok(changed) => changed,
+            Ok(changed) => changed || lifted,
             Err(_) if !group.members.is_empty() => {
                 lead.give_back(&mut group.members);
                 return Err(Unstored::Undone);
@@ -453,7 +484,15 @@ impl Shared {
         }
         let gate = gate.map_or_else(|| self.gates.make(session.board()), Ok).map_err(Unstored::Failed)?;
         let write = gate.announce();
-        match commit(session, deadline) {
+        let grant = session.keep_grant(None);
+        if let Some(grant) = &grant {
+            set_back::note(gate.board(), write, grant);
+        }
+        let committed = commit(session, deadline);
+        if let (Ok(()), Some(grant)) = (&committed, &grant) {
+            set_back::confirm(gate.board(), write, grant);
+        }
+        match committed {
             Ok(()) if wal || session.is_weak() => {
                 *lock(&self.last) = Some(write);
                 Ok(Some((gate, write)).filter(|_| group.is_durable()))
@@ -520,6 +559,26 @@ impl Shared {
     }
 }
 
+/// In a transaction that writes: lifts the floor when the file was set back. Answers whether it did.
+fn lift_if_set_back(session: &Session, gate: Option<&Gate>) -> Result<bool, Error> {
+    // Where there is no table, the change that needs it says so.
+    let (Some(gate), Ok(jobs)) = (gate, session.jobs()) else { return Ok(false) };
+    if !session.may_be_set_back() {
+        return Ok(false);
+    }
+    let highest = gate.board().highest_fence.load(Ordering::Acquire);
+    if statements::floor(&jobs)? >= highest
+        || !set_back::is_set_back(gate.board(), |grant| statements::has(&jobs, grant))?
+    {
+        session.is_not_set_back();
+        return Ok(false);
+    }
+    schema::create_floor(&session.sql)?;
+    session.forget_schema();
+    statements::lift(&session.jobs()?, highest)?;
+    Ok(true)
+}
+
 /// Why a group's transaction was not stored.
 enum Unstored {
     Undone,
@@ -537,6 +596,11 @@ pub(super) fn sync(gate: &Gate, file: &File, log: Option<&fs::File>) -> Result<(
         gate.note_damage();
         sync_failed(&error)
     })
+}
+
+/// What cannot be refused was.
+pub(super) fn never_refused(refused: Refused) -> Error {
+    Error::new(ErrorKind::Internal, format!("refused, which cannot be; please report it: {refused}"))
 }
 
 /// Other threads of this process were at work all the time.
@@ -595,7 +659,7 @@ mod tests {
 
     use rusqlite::Connection;
 
-    use super::super::{group, neighbour, statements};
+    use super::super::{group, neighbour};
     use super::*;
     use crate::db::Options;
     use crate::error::Refusal;
@@ -767,8 +831,10 @@ mod tests {
         for _ in 0..2 {
             let jobs = ["free", "held", "missing", "last", "odd", "other", "free"];
             let answers = together(&place, jobs.into_iter().map(call).collect());
-            let said: Vec<_> =
-                answers.into_iter().map(|answer| answer.map_err(|error| error.kind())).collect();
+            let said: Vec<_> = answers
+                .into_iter()
+                .map(|answer| answer.map(|said| said.map_err(|no| no.reason())).map_err(|error| error.kind()))
+                .collect();
             assert_eq!(
                 said[1..5],
                 [

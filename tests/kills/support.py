@@ -124,6 +124,12 @@ def obeyed(rows, order):
     return rows
 
 
+# What init_db makes, all at once.
+INIT_DB = {"jobs", "fencepost_claimable", "fencepost_meta"} | {
+    f"fencepost_{what}" for what in ("deleted", "renamed", "replacing", "replaced")
+}
+
+
 def read_rows(path, check=True):
     """What SQLite itself reads, without fencepost; None when there is no table yet."""
     if not os.path.exists(path):
@@ -136,7 +142,7 @@ def read_rows(path, check=True):
         made = {name for name, in connection.execute("SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")}
         if not made:
             return None
-        if made != {"jobs", "fencepost_claimable"}:
+        if made != INIT_DB:
             raise AssertionError(f"init_db has made only {made}")
         return {
             job: Row(owner, until, fence, result, bool(done))

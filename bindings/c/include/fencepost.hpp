@@ -318,6 +318,37 @@ public:
         return next_or_refusal(next ? std::make_optional(detail::copy(*next)) : std::nullopt);
     }
 
+    /// Ends the lease or delay that a job has, whoever holds it, and gives its raised fence, which is nobody's: whoever
+    /// checks fences elsewhere can be told to refuse those below it. Refused: NOT_FOUND, DONE.
+    answer<std::int64_t> force_release(std::string_view id) {
+        fencepost_error detail;
+        std::int64_t fence = 0;
+        const auto status =
+            detail::check(fencepost_force_release(get(), detail::text(id, "id").c_str(), &fence, &detail), detail);
+        return status == FENCEPOST_OK ? answer<std::int64_t>(fence) : answer<std::int64_t>(status);
+    }
+
+    /// Puts a complete job back into the line, without its result. Refused: NOT_FOUND; EXISTS when it is not complete.
+    answer<void> requeue(std::string_view id) {
+        fencepost_error detail;
+        return answer<void>(detail::check(fencepost_requeue(get(), detail::text(id, "id").c_str(), &detail), detail));
+    }
+
+    /// Removes up to max complete jobs whose until is not after before (infinity: all), and says how many. Every fence
+    /// from then on is above theirs.
+    std::uint64_t purge(double before, std::size_t max) {
+        fencepost_error detail;
+        std::uint64_t purged = 0;
+        detail::check(fencepost_purge(get(), before, max, &purged, &detail), detail);
+        return purged;
+    }
+
+    /// From now on every fence is above to, and leases under fences up to it are ended. For a restored backup.
+    void raise_floor(std::int64_t to) {
+        fencepost_error detail;
+        detail::check(fencepost_raise_floor(get(), to, &detail), detail);
+    }
+
     /// How many jobs are in a condition.
     std::uint64_t count(condition which, double now) {
         fencepost_error detail;

@@ -397,6 +397,21 @@ static int run_step(const char *step, const struct word *a, const struct word *e
         return answers(status, expected, count, 1) &&
                counted == (status == FENCEPOST_OK ? (uint64_t)integer_of(&expected[1]) : 0);
     }
+    if (strcmp(step, "purge") == 0) {
+        uint64_t purged;
+        fencepost_status status =
+            fencepost_purge(db, double_of(&a[0]), (size_t)integer_of(&a[1]), &purged, NULL);
+
+        return answers(status, expected, count, 1) &&
+               purged == (status == FENCEPOST_OK ? (uint64_t)integer_of(&expected[1]) : 0);
+    }
+    if (strcmp(step, "force_release") == 0) {
+        int64_t fence;
+        fencepost_status status = fencepost_force_release(db, text_of(&a[0]), &fence, NULL);
+
+        return answers(status, expected, count, 1) &&
+               fence == (status == FENCEPOST_OK ? integer_of(&expected[1]) : 0);
+    }
     if (strcmp(step, "claim") == 0) {
         int64_t fence;
         fencepost_status status =
@@ -409,6 +424,10 @@ static int run_step(const char *step, const struct word *a, const struct word *e
     fencepost_status status;
     if (strcmp(step, "init_db") == 0) {
         status = fencepost_init_db(db, NULL);
+    } else if (strcmp(step, "requeue") == 0) {
+        status = fencepost_requeue(db, text_of(&a[0]), NULL);
+    } else if (strcmp(step, "raise_floor") == 0) {
+        status = fencepost_raise_floor(db, integer_of(&a[0]), NULL);
     } else if (strcmp(step, "enqueue") == 0) {
         status = fencepost_enqueue(db, text_of(&a[0]), NULL);
     } else if (strcmp(step, "renew") == 0) {

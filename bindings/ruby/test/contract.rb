@@ -165,6 +165,14 @@ module Contract
       end
     end
 
+    def do_force_release(id) = status { |db| [db.force_release!(id)] }
+
+    def do_requeue(id) = status { |db| db.requeue!(id) }
+
+    def do_purge(before, max) = status { |db| [db.purge(before: before, max: max)] }
+
+    def do_raise_floor(floor) = status { |db| db.raise_floor(floor) }
+
     def do_count(condition, now) = status { |db| [db.count(condition.text.to_sym, now: now)] }
 
     def do_list(condition, now, after, max)

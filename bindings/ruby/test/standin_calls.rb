@@ -35,6 +35,10 @@ while_another_thread_runs { db.enqueue_many(["a"]) }
 while_another_thread_runs { db.release_at("a", **lease, not_before: 1) }
 while_another_thread_runs { db.claim_next(owner: "w", now: 1, ttl: 1) }
 while_another_thread_runs { db.claim_batch(owner: "w", now: 1, ttl: 1, max: 1) }
+while_another_thread_runs { db.force_release("a") }
+while_another_thread_runs { db.requeue("a") }
+while_another_thread_runs { db.purge(max: 1) }
+while_another_thread_runs { db.raise_floor(1) }
 while_another_thread_runs { db.complete_and_claim_next("a", **lease, now: 1, ttl: 1) }
 while_another_thread_runs { db.count(:held, now: 1) }
 while_another_thread_runs { db.list(:held, now: 1, max: 1) }

@@ -292,6 +292,38 @@ func (db *DB) CompleteAndClaimNext(id, owner string, fence int64, now float64, r
 	return taken(next), given
 }
 
+// ForceRelease is fencepost_force_release.
+func (db *DB) ForceRelease(id string) (int64, Answer) {
+	cID := cString(id)
+	defer free(cID)
+	var detail C.fencepost_error
+	var fence C.int64_t
+	given := answer(C.fencepost_force_release(db.handle, cID, &fence, &detail), &detail)
+	return int64(fence), given
+}
+
+// Requeue is fencepost_requeue.
+func (db *DB) Requeue(id string) Answer {
+	cID := cString(id)
+	defer free(cID)
+	var detail C.fencepost_error
+	return answer(C.fencepost_requeue(db.handle, cID, &detail), &detail)
+}
+
+// Purge is fencepost_purge.
+func (db *DB) Purge(before float64, max uint64) (uint64, Answer) {
+	var detail C.fencepost_error
+	var count C.uint64_t
+	given := answer(C.fencepost_purge(db.handle, C.double(before), C.size_t(max), &count, &detail), &detail)
+	return uint64(count), given
+}
+
+// RaiseFloor is fencepost_raise_floor.
+func (db *DB) RaiseFloor(to int64) Answer {
+	var detail C.fencepost_error
+	return answer(C.fencepost_raise_floor(db.handle, C.int64_t(to), &detail), &detail)
+}
+
 // Count is fencepost_count.
 func (db *DB) Count(condition int32, now float64) (uint64, Answer) {
 	var detail C.fencepost_error

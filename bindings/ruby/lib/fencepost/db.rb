@@ -319,6 +319,65 @@ module Fencepost
       insist(ask_complete_and_claim_next(id, owner, fence, now, result, ttl))
     end
 
+    # Ends the lease or delay that a job has, whoever holds it, and raises its fence: the one that held it is
+    # stale. For operators, and for leases that were granted by a wrong clock.
+    #
+    # @param id [String]
+    # @return [Integer, nil] the new fence, which is granted to nobody: whoever checks fences outside of the
+    #   file can be told to refuse those below it; nil when it was refused
+    # @raise [FenceExhausted] when the job's fence is the largest 64-bit number
+    # @raise [TypeError, ArgumentError, Closed, Failure]
+    def force_release(id) = otherwise(nil, ask_force_release(id))
+
+    # As {#force_release}.
+    #
+    # @param (see #force_release)
+    # @return [Integer]
+    # @raise [NotFound, Done]
+    # @raise (see #force_release)
+    def force_release!(id) = insist(ask_force_release(id))
+
+    # Puts a complete job back into the line, to be done again: nobody's, claimable at once, without its
+    # result. The fence stays, so the next one is higher. For operators.
+    #
+    # @param id [String]
+    # @return [Boolean] false when there is no such job, or it is not complete and left as it is
+    # @raise [TypeError, ArgumentError, Closed, Failure]
+    def requeue(id) = otherwise(false, ask_requeue(id))
+
+    # As {#requeue}.
+    #
+    # @param (see #requeue)
+    # @return [true]
+    # @raise [NotFound, Exists]
+    # @raise (see #requeue)
+    def requeue!(id) = insist(ask_requeue(id))
+
+    # Removes complete jobs. Their ids may be enqueued again: every fence from then on is above theirs. The
+    # file is locked meanwhile, so remove many in several calls.
+    #
+    # @param max [Integer] how many at most; at least 1
+    # @param before [Numeric, Time, nil] only those whose `until` is not after it; nil: all. (When a job was
+    #   completed is not stored, but it was before its `until`.)
+    # @return [Integer] how many were removed
+    # @raise [TypeError, ArgumentError, RangeError, Closed, Failure]
+    def purge(max:, before: nil)
+      count = FFI::MemoryPointer.new(:uint64)
+      before = before.nil? ? Float::INFINITY : Convert.time(before, "before")
+      insist(call(:fencepost_purge, before, Convert.max(max), count) { count.read_uint64 })
+    end
+
+    # From now on every fence that is granted in this file is above a number, and leases under fences up to it
+    # are ended. For a backup that was restored, with the highest fence that was seen before.
+    #
+    # @param floor [Integer] at least 0, and below the largest 64-bit number
+    # @return [self]
+    # @raise [TypeError, ArgumentError, RangeError, Closed, Failure]
+    def raise_floor(floor)
+      insist(call(:fencepost_raise_floor, Convert.fence(floor)))
+      self
+    end
+
     # How many jobs are in a condition. Counting those that are done reads the whole table.
     #
     # @param condition [:claimable, :held, :delayed, :done] each job is in exactly one
@@ -465,6 +524,13 @@ module Fencepost
         end
       end
     end
+
+    def ask_force_release(id)
+      fence = FFI::MemoryPointer.new(:int64)
+      call(:fencepost_force_release, Convert.text(id, "id"), fence) { fence.read_int64 }
+    end
+
+    def ask_requeue(id) = call(:fencepost_requeue, Convert.text(id, "id"))
 
     def ask_claim_many(id, owners, now, ttl)
       id = Convert.text(id, "id")

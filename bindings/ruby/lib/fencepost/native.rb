@@ -78,6 +78,10 @@ module Fencepost
       fencepost_claim_batch: [%i[pointer string double double size_t pointer pointer], :int32],
       fencepost_complete_and_claim_next:
         [%i[pointer string string int64 double string double pointer pointer], :int32],
+      fencepost_force_release: [%i[pointer string pointer pointer], :int32],
+      fencepost_requeue: [%i[pointer string pointer], :int32],
+      fencepost_purge: [%i[pointer double size_t pointer pointer], :int32],
+      fencepost_raise_floor: [%i[pointer int64 pointer], :int32],
       fencepost_count: [%i[pointer int32 double pointer pointer], :int32],
       fencepost_list: [%i[pointer int32 double string size_t pointer pointer], :int32],
       fencepost_state: [%i[pointer string pointer pointer], :int32],
