@@ -38,10 +38,10 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func wants(t *testing.T, err error, status Status) {
+func wants(t *testing.T, err, expected error) {
 	t.Helper()
-	if !errors.Is(err, status) {
-		t.Errorf("%v, not %v", err, status)
+	if !errors.Is(err, expected) {
+		t.Errorf("%v, not %v", err, expected)
 	}
 }
 
@@ -377,25 +377,13 @@ func TestABusyFileIsAFailureAndNoRefusal(t *testing.T) {
 	must(t, db.InitDB())
 	must(t, db.Enqueue("a"))
 
-	// Another program that has the write lock until its input ends.
-	holder := exec.Command("sqlite3", path)
-	input, err := holder.StdinPipe()
-	must(t, err)
-	output, err := holder.StdoutPipe()
-	must(t, err)
-	must(t, holder.Start())
-	fmt.Fprintln(input, "BEGIN IMMEDIATE; SELECT 'locked';")
-	locked := make([]byte, len("locked\n"))
-	_, err = output.Read(locked)
-	must(t, err)
-
+	unlock := lock(t, path)
 	_, err = db.Claim("a", "w", t100, time.Second)
 	wants(t, err, ErrBusy)
 	if IsRefusal(err) {
 		t.Error("BUSY is no refusal")
 	}
-	must(t, input.Close())
-	must(t, holder.Wait())
+	unlock()
 	_, err = db.Claim("a", "w", t100, time.Second)
 	must(t, err)
 }
