@@ -61,7 +61,7 @@ func fill(ctx context.Context, db *DB) (answers chan error) {
 			answers <- err
 		}()
 	}
-	for len(db.inside[writing]) < maxCalls {
+	for len(db.open.inside[writing]) < maxCalls {
 		runtime.Gosched()
 	}
 	return answers

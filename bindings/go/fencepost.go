@@ -104,8 +104,11 @@ type Job struct {
 	Done bool
 }
 
-// A DB is an open file. Any number of goroutines may use it at once.
-type DB struct {
+// A DB is an open file. Any number of goroutines may use it at once. A copy is the same open file.
+type DB struct{ open *handle }
+
+// A handle is what the copies of a DB share. The collector closes it when all of them are gone.
+type handle struct {
 	c      *capi.DB
 	inside [2]chan struct{} // writing, reading: an element for each call that is inside C
 	closed chan struct{}    // closed by Close
@@ -139,17 +142,17 @@ func Open(path string, options *Options) (*DB, error) {
 	if options.Durability != Full && options.Durability != Normal {
 		return nil, invalid(op, fmt.Sprintf("Durability is %d; it must be Full or Normal", options.Durability))
 	}
-	handle, given := capi.Open(path, options.native())
+	c, given := capi.Open(path, options.native())
 	if err := problem(op, given); err != nil {
 		return nil, err
 	}
-	db := &DB{c: handle, closed: make(chan struct{})}
-	for kind := range db.inside {
-		db.inside[kind] = make(chan struct{}, maxCalls)
+	h := &handle{c: c, closed: make(chan struct{})}
+	for kind := range h.inside {
+		h.inside[kind] = make(chan struct{}, maxCalls)
 	}
 	// A backstop only: when it runs, if ever, is the collector's choice.
-	runtime.SetFinalizer(db, (*DB).Close)
-	return db, nil
+	runtime.SetFinalizer(h, (*handle).close)
+	return &DB{h}, nil
 }
 
 // checkVersion compares the loaded library with the header that this package was compiled with: before 1.0 another
@@ -167,44 +170,49 @@ func checkVersion(loaded string) error {
 // Close waits for the calls that are running and closes the file. Leases stay as they are. Calls after it, and those that
 // wait for their turn, return ErrClosed; another Close does nothing more. The error is always nil.
 func (db *DB) Close() error {
-	if db == nil {
-		return nil
+	if db != nil && db.open != nil {
+		db.open.close()
 	}
-	db.once.Do(func() {
-		runtime.SetFinalizer(db, nil)
-		close(db.closed)
-		for _, inside := range db.inside {
+	return nil
+}
+
+func (h *handle) close() {
+	h.once.Do(func() {
+		runtime.SetFinalizer(h, nil)
+		close(h.closed)
+		for _, inside := range h.inside {
 			for place := 0; place < cap(inside); place++ {
 				inside <- struct{}{}
 			}
 		}
-		db.c.Close()
+		h.c.Close()
 	})
-	return nil
 }
 
 // call runs f with the handle, which stays open meanwhile. Once f runs, its answer is what is returned, whatever becomes
 // of the context: nothing that was granted is lost.
 func (db *DB) call(ctx context.Context, op string, kind int, f func(c *capi.DB) capi.Answer) error {
-	if db == nil {
+	if db == nil || db.open == nil {
 		return ErrClosed
 	}
+	h := db.open
 	select {
-	case db.inside[kind] <- struct{}{}:
-		defer func() { <-db.inside[kind] }()
+	case h.inside[kind] <- struct{}{}:
+		// This also keeps the collector from closing the handle while f runs.
+		defer func() { <-h.inside[kind] }()
 	case <-ctx.Done():
-	case <-db.closed:
+	case <-h.closed:
 	}
 	// A select takes any case that is ready, so the two that speak against the call are looked at again.
 	select {
-	case <-db.closed:
+	case <-h.closed:
 		return ErrClosed
 	default:
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("fencepost: %s: %w before the call began; nothing was done", op, err)
 	}
-	return problem(op, f(db.c))
+	return problem(op, f(h.c))
 }
 
 // InitDB makes the table jobs where it is missing, any number of times.

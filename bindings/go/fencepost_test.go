@@ -278,10 +278,11 @@ func TestWhatIsNoPageConditionOrTimeIsRefused(t *testing.T) {
 }
 
 func TestNoDBIsLikeAClosedOne(t *testing.T) {
-	var db *DB
-	must(t, db.Close())
-	if err := db.Enqueue("a"); err != ErrClosed {
-		t.Error(err)
+	for _, db := range []*DB{nil, {}} {
+		must(t, db.Close())
+		if err := db.Enqueue("a"); err != ErrClosed {
+			t.Error(err)
+		}
 	}
 }
 
@@ -534,6 +535,61 @@ func TestTheCollectorClosesWhatWasLetGo(t *testing.T) {
 		}
 		runtime.GC()
 	}
+}
+
+// collect returns when every finalizer of what was let go before has run: they run one after the other, and in the
+// second round none of the first is left.
+func collect() {
+	for round := 0; round < 2; round++ {
+		ran := make(chan struct{})
+		runtime.SetFinalizer(&[64]byte{}, func(*[64]byte) { close(ran) })
+		for waiting := true; waiting; {
+			runtime.GC()
+			select {
+			case <-ran:
+				waiting = false
+			default:
+				runtime.Gosched()
+			}
+		}
+	}
+}
+
+func TestACopyKeepsTheFileOpen(t *testing.T) {
+	var copied DB
+	func() {
+		db, err := Open(filepath.Join(t.TempDir(), "jobs.db"), nil)
+		must(t, err)
+		must(t, db.InitDB())
+		copied = *db
+	}()
+	collect()
+	must(t, copied.Enqueue("a"))
+	other := copied
+	must(t, other.Close())
+	if err := copied.Enqueue("b"); err != ErrClosed {
+		t.Errorf("%v after a copy was closed", err)
+	}
+}
+
+// Nobody has the DB any more but the call itself.
+func TestTheCollectorClosesNothingUnderACall(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	var unlock func()
+	answer := make(chan error)
+	func() {
+		db, err := Open(path, &Options{BusyTimeout: time.Hour})
+		must(t, err)
+		must(t, db.InitDB())
+		unlock = lock(t, path)
+		go func(db DB) { answer <- db.Enqueue("a") }(*db)
+		for len(db.open.inside[writing]) == 0 {
+			runtime.Gosched()
+		}
+	}()
+	collect()
+	unlock()
+	must(t, <-answer)
 }
 
 func TestEveryStatusHasItsName(t *testing.T) {
