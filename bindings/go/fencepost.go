@@ -388,6 +388,21 @@ const (
 	Done Condition = capi.ConditionDone
 )
 
+// String gives the condition's name, such as "held".
+func (c Condition) String() string {
+	switch c {
+	case Claimable:
+		return "claimable"
+	case Held:
+		return "held"
+	case Delayed:
+		return "delayed"
+	case Done:
+		return "done"
+	}
+	return fmt.Sprintf("Condition(%d)", int32(c))
+}
+
 // EnqueueAt adds a job as Enqueue does, not to be claimed before a time. Refused with ErrExists.
 func (db *DB) EnqueueAt(id string, notBefore time.Time) error {
 	return db.EnqueueAtContext(context.Background(), id, notBefore)

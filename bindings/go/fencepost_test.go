@@ -592,6 +592,16 @@ func TestTheCollectorClosesNothingUnderACall(t *testing.T) {
 	must(t, <-answer)
 }
 
+func TestEveryConditionHasItsName(t *testing.T) {
+	for condition, name := range map[Condition]string{
+		Claimable: "claimable", Held: "held", Delayed: "delayed", Done: "done", 0: "Condition(0)", -7: "Condition(-7)",
+	} {
+		if fmt.Sprint(condition) != name {
+			t.Errorf("%d is %v, not %s", int32(condition), condition, name)
+		}
+	}
+}
+
 func TestEveryStatusHasItsName(t *testing.T) {
 	for status, name := range map[Status]string{
 		ErrExists: "EXISTS", ErrNotFound: "NOT_FOUND", ErrHeld: "HELD", ErrDone: "DONE", ErrStale: "STALE",
