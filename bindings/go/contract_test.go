@@ -1,6 +1,7 @@
 package fencepost
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -155,6 +156,7 @@ func (c *contractCase) open() {
 }
 
 func (c *contractCase) step(step string, a []interface{}) []interface{} {
+	ctx := context.Background()
 	str := func(index int) string { return string(a[index].(text)) }
 	switch step {
 	case "reopen":
@@ -172,23 +174,23 @@ func (c *contractCase) step(step string, a []interface{}) []interface{} {
 	case "enqueue":
 		return answered(c.T, c.db.Enqueue(str(0)))
 	case "state":
-		job, err := c.db.state(str(0))
+		job, err := c.db.state(ctx, str(0))
 		if err != nil {
 			return answered(c.T, err)
 		}
 		return answered(c.T, nil, text(job.ID), optionalWord(job.Owner), job.Until, bare(strconv.FormatInt(job.Fence, 10)),
 			optionalWord(job.Result), bare(strconv.FormatBool(job.Done)))
 	case "claim":
-		fence, err := c.db.claim(str(0), str(1), number(c.T, a[2]), number(c.T, a[3]))
+		fence, err := c.db.claim(ctx, str(0), str(1), number(c.T, a[2]), number(c.T, a[3]))
 		return answered(c.T, err, bare(strconv.FormatInt(fence, 10)))
 	case "renew":
-		return answered(c.T, c.db.renew(str(0), str(1), integer(c.T, a[2]), number(c.T, a[3]), number(c.T, a[4])))
+		return answered(c.T, c.db.renew(ctx, str(0), str(1), integer(c.T, a[2]), number(c.T, a[3]), number(c.T, a[4])))
 	case "complete":
-		return answered(c.T, c.db.complete(str(0), str(1), integer(c.T, a[2]), number(c.T, a[3]), optional(a[4])))
+		return answered(c.T, c.db.complete(ctx, str(0), str(1), integer(c.T, a[2]), number(c.T, a[3]), optional(a[4])))
 	case "release":
 		return answered(c.T, c.db.Release(str(0), str(1), integer(c.T, a[2])))
 	case "enqueue_at":
-		return answered(c.T, c.db.enqueueAt(str(0), number(c.T, a[1])))
+		return answered(c.T, c.db.enqueueAt(ctx, str(0), number(c.T, a[1])))
 	case "enqueue_many":
 		added, err := c.db.EnqueueMany([]string(a[0].(list)))
 		var values []interface{}
@@ -197,16 +199,15 @@ func (c *contractCase) step(step string, a []interface{}) []interface{} {
 		}
 		return answered(c.T, err, values...)
 	case "release_at":
-		return answered(c.T, c.db.releaseAt(str(0), str(1), integer(c.T, a[2]), number(c.T, a[3])))
+		return answered(c.T, c.db.releaseAt(ctx, str(0), str(1), integer(c.T, a[2]), number(c.T, a[3])))
 	case "claim_next":
-		grant, err := c.db.claimNext(str(0), number(c.T, a[1]), number(c.T, a[2]))
+		grant, err := c.db.claimNext(ctx, str(0), number(c.T, a[1]), number(c.T, a[2]))
 		return answered(c.T, err, grantWords(grant)...)
 	case "claim_batch":
-		grants, err := c.db.claimBatch(str(0), number(c.T, a[1]), number(c.T, a[2]), int(integer(c.T, a[3])))
+		grants, err := c.db.claimBatch(ctx, str(0), number(c.T, a[1]), number(c.T, a[2]), int(integer(c.T, a[3])))
 		return answered(c.T, err, grantWords(grants...)...)
 	case "complete_and_claim_next":
-		next, err := c.db.completeAndClaimNext(
-			str(0), str(1), integer(c.T, a[2]), number(c.T, a[3]), optional(a[4]), number(c.T, a[5]))
+		next, err := c.db.completeAndClaimNext(ctx, str(0), str(1), integer(c.T, a[2]), number(c.T, a[3]), optional(a[4]), number(c.T, a[5]))
 		if next == nil {
 			return answered(c.T, err, bare("none"))
 		}
@@ -222,10 +223,10 @@ func (c *contractCase) step(step string, a []interface{}) []interface{} {
 	case "raise_floor":
 		return answered(c.T, c.db.RaiseFloor(integer(c.T, a[0])))
 	case "count":
-		count, err := c.db.count(conditions[a[0].(bare)], number(c.T, a[1]))
+		count, err := c.db.count(ctx, conditions[a[0].(bare)], number(c.T, a[1]))
 		return answered(c.T, err, bare(strconv.FormatUint(count, 10)))
 	case "list":
-		jobs, err := c.db.list(conditions[a[0].(bare)], number(c.T, a[1]), optional(a[2]), int(integer(c.T, a[3])))
+		jobs, err := c.db.list(ctx, conditions[a[0].(bare)], number(c.T, a[1]), optional(a[2]), int(integer(c.T, a[3])))
 		var values []interface{}
 		for _, job := range jobs {
 			values = append(values, text(job.ID))
@@ -233,7 +234,7 @@ func (c *contractCase) step(step string, a []interface{}) []interface{} {
 		return answered(c.T, err, values...)
 	case "claim_many":
 		owners := []string(a[1].(list))
-		fences, err := c.db.claimMany(str(0), owners, number(c.T, a[2]), number(c.T, a[3]))
+		fences, err := c.db.claimMany(ctx, str(0), owners, number(c.T, a[2]), number(c.T, a[3]))
 		if err != nil {
 			return answered(c.T, err)
 		}

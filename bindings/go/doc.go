@@ -10,8 +10,8 @@
 //
 // A refusal is an error for [errors.Is]: ErrExists, ErrNotFound, ErrHeld, ErrDone, ErrStale, ErrExpired.
 // Nothing was changed, and trying again without a new claim does not help. [IsRefusal] tells refusals from
-// failures, such as ErrBusy or ErrFull, which may pass. Both are an [*Error] for [errors.As]. [ErrClosed] alone is
-// neither: the call was made after [DB.Close].
+// failures, such as ErrBusy or ErrFull, which may pass. Both are an [*Error] for [errors.As]. Two are neither: [ErrClosed]
+// after [DB.Close], and the error of a context that was over before the call began.
 //
 // # Times
 //
@@ -23,6 +23,16 @@
 // # Durability, goroutines, processes
 //
 // A nil error means synced to the disk, unless Options.Durability says otherwise. A DB may be used by any
-// number of goroutines; a call that waits holds its own thread only. Another SQLite driver may have the same
-// file open in the same process.
+// number of goroutines. Up to 64 writing calls of a DB are in the library at once, and up to 64 that read; each
+// holds a thread there. Further ones wait in Go for a place, however long that takes: the busy timeout begins in
+// the library. ClaimMany starts up to 64 threads more, for as long as it runs. Another SQLite driver may have the
+// same file open in the same process.
+//
+// # Contexts
+//
+// Every operation has a form with a context, such as [DB.ClaimContext], that stops waiting for a place when the
+// context is over. It returns an error for which errors.Is(err, context.Canceled) or context.DeadlineExceeded
+// holds, and nothing was done. A call that has a place is carried out, and what it answers is returned although
+// the context is over by then: no grant and no completion is lost on its way. What bounds its wait for the file is
+// Options.BusyTimeout.
 package fencepost

@@ -56,7 +56,7 @@ const (
 	ErrInternal Status = capi.Internal
 )
 
-// ErrClosed: the DB was closed before the call.
+// ErrClosed: the DB was closed before the call began.
 var ErrClosed = errors.New("fencepost: the DB is closed")
 
 // Error gives the status's name, such as "FENCEPOST_STALE".

@@ -1,6 +1,7 @@
 package fencepost
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"runtime"
@@ -31,7 +32,8 @@ const MaxText = capi.MaxText
 
 // Options say how to open a file. The zero value is the default in every field.
 type Options struct {
-	// BusyTimeout is how long a call waits for the file's locks: 0 is 5 seconds, less than 0 (NoWait) no wait.
+	// BusyTimeout is how long a call waits for the file's locks once it has its place in the library (a context
+	// ends the wait for that): 0 is 5 seconds, less than 0 (NoWait) no wait.
 	// It is rounded up to milliseconds, and cut at the largest int32 of them (24 days).
 	BusyTimeout time.Duration
 	// Durability is what success promises about a power cut.
@@ -102,11 +104,27 @@ type Job struct {
 	Done bool
 }
 
-// A DB is an open file. Any number of goroutines may use it at once.
-type DB struct {
-	mutex sync.RWMutex // read: a call is running
-	c     *capi.DB     // nil: closed
+// A DB is an open file. Any number of goroutines may use it at once. A copy is the same open file.
+type DB struct{ open *handle }
+
+// A handle is what the copies of a DB share. The collector closes it when all of them are gone.
+type handle struct {
+	c      *capi.DB
+	inside [2]chan struct{} // writing, reading: an element for each call that is inside C
+	closed chan struct{}    // closed by Close
+	once   sync.Once
 }
+
+const (
+	writing = iota
+	// Reads have places of their own: they need not wait for a lock that all writers wait for.
+	reading
+)
+
+// maxCalls is how many calls of a DB are inside C at once, writing and reading each. Each holds a thread there, and the Go
+// runtime ends a process that has 10,000, so the others wait as goroutines. Those inside share a transaction and its sync:
+// 8 places give 512 goroutines half the calls a second that 32 do, and more than 64 give them no more.
+const maxCalls = 64
 
 // Open opens the database file at path, making an empty one when it is missing. Symbolic links are followed; the
 // empty path, ":memory:" and "file:" URIs are ErrUnsupported. A nil options is the default.
@@ -124,14 +142,17 @@ func Open(path string, options *Options) (*DB, error) {
 	if options.Durability != Full && options.Durability != Normal {
 		return nil, invalid(op, fmt.Sprintf("Durability is %d; it must be Full or Normal", options.Durability))
 	}
-	handle, given := capi.Open(path, options.native())
+	c, given := capi.Open(path, options.native())
 	if err := problem(op, given); err != nil {
 		return nil, err
 	}
-	db := &DB{c: handle}
+	h := &handle{c: c, closed: make(chan struct{})}
+	for kind := range h.inside {
+		h.inside[kind] = make(chan struct{}, maxCalls)
+	}
 	// A backstop only: when it runs, if ever, is the collector's choice.
-	runtime.SetFinalizer(db, (*DB).Close)
-	return db, nil
+	runtime.SetFinalizer(h, (*handle).close)
+	return &DB{h}, nil
 }
 
 // checkVersion compares the loaded library with the header that this package was compiled with: before 1.0 another
@@ -146,52 +167,86 @@ func checkVersion(loaded string) error {
 	return nil
 }
 
-// Close waits for the calls that are running and closes the file. Leases stay as they are. Calls after it return
-// ErrClosed; another Close does nothing. The error is always nil.
+// Close waits for the calls that are running and closes the file. Leases stay as they are. Calls after it, and those that
+// wait for their turn, return ErrClosed; another Close does nothing more. The error is always nil.
 func (db *DB) Close() error {
-	if db == nil {
-		return nil
-	}
-	db.mutex.Lock()
-	defer db.mutex.Unlock()
-	if db.c != nil {
-		runtime.SetFinalizer(db, nil)
-		db.c.Close()
-		db.c = nil
+	if db != nil && db.open != nil {
+		db.open.close()
 	}
 	return nil
 }
 
-// call runs f with the handle, which stays open meanwhile.
-func (db *DB) call(op string, f func(c *capi.DB) capi.Answer) error {
-	if db == nil {
+func (h *handle) close() {
+	h.once.Do(func() {
+		runtime.SetFinalizer(h, nil)
+		close(h.closed)
+		for _, inside := range h.inside {
+			for place := 0; place < cap(inside); place++ {
+				inside <- struct{}{}
+			}
+		}
+		h.c.Close()
+	})
+}
+
+// call runs f with the handle, which stays open meanwhile. Once f runs, its answer is what is returned, whatever becomes
+// of the context: nothing that was granted is lost.
+func (db *DB) call(ctx context.Context, op string, kind int, f func(c *capi.DB) capi.Answer) error {
+	if db == nil || db.open == nil {
 		return ErrClosed
 	}
-	db.mutex.RLock()
-	defer db.mutex.RUnlock()
-	if db.c == nil {
-		return ErrClosed
+	h := db.open
+	select {
+	case h.inside[kind] <- struct{}{}:
+		// This also keeps the collector from closing the handle while f runs.
+		defer func() { <-h.inside[kind] }()
+	case <-ctx.Done():
+	case <-h.closed:
 	}
-	return problem(op, f(db.c))
+	// A select takes any case that is ready, so the two that speak against the call are looked at again.
+	select {
+	case <-h.closed:
+		return ErrClosed
+	default:
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("fencepost: %s: %w before the call began; nothing was done", op, err)
+	}
+	return problem(op, f(h.c))
 }
 
 // InitDB makes the table jobs where it is missing, any number of times.
 func (db *DB) InitDB() error {
-	return db.call("InitDB", (*capi.DB).InitDB)
+	return db.InitDBContext(context.Background())
+}
+
+// InitDBContext is InitDB with a context.
+func (db *DB) InitDBContext(ctx context.Context) error {
+	return db.call(ctx, "InitDB", writing, (*capi.DB).InitDB)
 }
 
 // Enqueue adds a job: nobody's, claimable at once, with fence 0. Refused with ErrExists.
 func (db *DB) Enqueue(id string) error {
+	return db.EnqueueContext(context.Background(), id)
+}
+
+// EnqueueContext is Enqueue with a context.
+func (db *DB) EnqueueContext(ctx context.Context, id string) error {
 	const op = "Enqueue"
 	if err := checkTexts(op, "id", id); err != nil {
 		return err
 	}
-	return db.call(op, func(c *capi.DB) capi.Answer { return c.Enqueue(id) })
+	return db.call(ctx, op, writing, func(c *capi.DB) capi.Answer { return c.Enqueue(id) })
 }
 
 // State reads a job as it is stored now, never from a cache. Refused with ErrNotFound.
 func (db *DB) State(id string) (*Job, error) {
-	job, err := db.state(id)
+	return db.StateContext(context.Background(), id)
+}
+
+// StateContext is State with a context.
+func (db *DB) StateContext(ctx context.Context, id string) (*Job, error) {
+	job, err := db.state(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -203,12 +258,12 @@ func jobOf(job *capi.Job) Job {
 	return Job{ID: job.ID, Owner: job.Owner, Until: moment(job.Until), Fence: job.Fence, Result: job.Result, Done: job.Done}
 }
 
-func (db *DB) state(id string) (job *capi.Job, err error) {
+func (db *DB) state(ctx context.Context, id string) (job *capi.Job, err error) {
 	const op = "State"
 	if err := checkTexts(op, "id", id); err != nil {
 		return nil, err
 	}
-	err = db.call(op, func(c *capi.DB) (given capi.Answer) {
+	err = db.call(ctx, op, reading, func(c *capi.DB) (given capi.Answer) {
 		job, given = c.State(id)
 		return given
 	})
@@ -221,19 +276,24 @@ func (db *DB) state(id string) (job *capi.Job, err error) {
 // ttl must be above 0 and large enough to tell now+ttl from now (a microsecond is, at present dates), and now must not
 // be the zero Time; anything else is ErrInvalidArgument.
 func (db *DB) Claim(id, owner string, now time.Time, ttl time.Duration) (fence int64, err error) {
+	return db.ClaimContext(context.Background(), id, owner, now, ttl)
+}
+
+// ClaimContext is Claim with a context.
+func (db *DB) ClaimContext(ctx context.Context, id, owner string, now time.Time, ttl time.Duration) (fence int64, err error) {
 	const op = "Claim"
 	if err := checkNow(op, now); err != nil {
 		return 0, err
 	}
-	return db.claim(id, owner, seconds(now), ttl.Seconds())
+	return db.claim(ctx, id, owner, seconds(now), ttl.Seconds())
 }
 
-func (db *DB) claim(id, owner string, now, ttl float64) (fence int64, err error) {
+func (db *DB) claim(ctx context.Context, id, owner string, now, ttl float64) (fence int64, err error) {
 	const op = "Claim"
 	if err := checkTexts(op, "id", id, "owner", owner); err != nil {
 		return 0, err
 	}
-	err = db.call(op, func(c *capi.DB) (given capi.Answer) {
+	err = db.call(ctx, op, writing, func(c *capi.DB) (given capi.Answer) {
 		fence, given = c.Claim(id, owner, now, ttl)
 		return given
 	})
@@ -243,31 +303,41 @@ func (db *DB) claim(id, owner string, now, ttl float64) (fence int64, err error)
 // Renew makes the lease run until now+ttl, when owner and fence hold the job and the lease is not over. Refused with
 // ErrNotFound, ErrDone, ErrStale, ErrExpired.
 func (db *DB) Renew(id, owner string, fence int64, now time.Time, ttl time.Duration) error {
+	return db.RenewContext(context.Background(), id, owner, fence, now, ttl)
+}
+
+// RenewContext is Renew with a context.
+func (db *DB) RenewContext(ctx context.Context, id, owner string, fence int64, now time.Time, ttl time.Duration) error {
 	if err := checkNow("Renew", now); err != nil {
 		return err
 	}
-	return db.renew(id, owner, fence, seconds(now), ttl.Seconds())
+	return db.renew(ctx, id, owner, fence, seconds(now), ttl.Seconds())
 }
 
-func (db *DB) renew(id, owner string, fence int64, now, ttl float64) error {
+func (db *DB) renew(ctx context.Context, id, owner string, fence int64, now, ttl float64) error {
 	const op = "Renew"
 	if err := checkTexts(op, "id", id, "owner", owner); err != nil {
 		return err
 	}
-	return db.call(op, func(c *capi.DB) capi.Answer { return c.Renew(id, owner, fence, now, ttl) })
+	return db.call(ctx, op, writing, func(c *capi.DB) capi.Answer { return c.Renew(id, owner, fence, now, ttl) })
 }
 
 // Complete stores the result and completes the job for ever, when owner and fence hold it and the lease is not over.
 // A nil result is none, which is not the empty string, as State tells them apart; see [Result]. Refused with
 // ErrNotFound, ErrDone, ErrStale, ErrExpired.
 func (db *DB) Complete(id, owner string, fence int64, now time.Time, result *string) error {
+	return db.CompleteContext(context.Background(), id, owner, fence, now, result)
+}
+
+// CompleteContext is Complete with a context.
+func (db *DB) CompleteContext(ctx context.Context, id, owner string, fence int64, now time.Time, result *string) error {
 	if err := checkNow("Complete", now); err != nil {
 		return err
 	}
-	return db.complete(id, owner, fence, seconds(now), result)
+	return db.complete(ctx, id, owner, fence, seconds(now), result)
 }
 
-func (db *DB) complete(id, owner string, fence int64, now float64, result *string) error {
+func (db *DB) complete(ctx context.Context, id, owner string, fence int64, now float64, result *string) error {
 	const op = "Complete"
 	if err := checkTexts(op, "id", id, "owner", owner); err != nil {
 		return err
@@ -277,7 +347,7 @@ func (db *DB) complete(id, owner string, fence int64, now float64, result *strin
 			return err
 		}
 	}
-	return db.call(op, func(c *capi.DB) capi.Answer { return c.Complete(id, owner, fence, now, result) })
+	return db.call(ctx, op, writing, func(c *capi.DB) capi.Answer { return c.Complete(id, owner, fence, now, result) })
 }
 
 // Result gives a pointer to a result, for [DB.Complete].
@@ -286,11 +356,16 @@ func Result(text string) *string { return &text }
 // Release gives the job back, when owner and fence hold it, its lease over or not: anyone can claim it at once. The
 // fence stays, so the next one is higher. Refused with ErrNotFound, ErrDone, ErrStale.
 func (db *DB) Release(id, owner string, fence int64) error {
+	return db.ReleaseContext(context.Background(), id, owner, fence)
+}
+
+// ReleaseContext is Release with a context.
+func (db *DB) ReleaseContext(ctx context.Context, id, owner string, fence int64) error {
 	const op = "Release"
 	if err := checkTexts(op, "id", id, "owner", owner); err != nil {
 		return err
 	}
-	return db.call(op, func(c *capi.DB) capi.Answer { return c.Release(id, owner, fence) })
+	return db.call(ctx, op, writing, func(c *capi.DB) capi.Answer { return c.Release(id, owner, fence) })
 }
 
 // A Grant is a job that was granted to its claimer: its id, and the fence that Renew, Complete and Release ask for.
@@ -313,30 +388,55 @@ const (
 	Done Condition = capi.ConditionDone
 )
 
+// String gives the condition's name, such as "held".
+func (c Condition) String() string {
+	switch c {
+	case Claimable:
+		return "claimable"
+	case Held:
+		return "held"
+	case Delayed:
+		return "delayed"
+	case Done:
+		return "done"
+	}
+	return fmt.Sprintf("Condition(%d)", int32(c))
+}
+
 // EnqueueAt adds a job as Enqueue does, not to be claimed before a time. Refused with ErrExists.
 func (db *DB) EnqueueAt(id string, notBefore time.Time) error {
+	return db.EnqueueAtContext(context.Background(), id, notBefore)
+}
+
+// EnqueueAtContext is EnqueueAt with a context.
+func (db *DB) EnqueueAtContext(ctx context.Context, id string, notBefore time.Time) error {
 	if err := checkNotBefore("EnqueueAt", notBefore); err != nil {
 		return err
 	}
-	return db.enqueueAt(id, seconds(notBefore))
+	return db.enqueueAt(ctx, id, seconds(notBefore))
 }
 
-func (db *DB) enqueueAt(id string, notBefore float64) error {
+func (db *DB) enqueueAt(ctx context.Context, id string, notBefore float64) error {
 	const op = "EnqueueAt"
 	if err := checkTexts(op, "id", id); err != nil {
 		return err
 	}
-	return db.call(op, func(c *capi.DB) capi.Answer { return c.EnqueueAt(id, notBefore) })
+	return db.call(ctx, op, writing, func(c *capi.DB) capi.Answer { return c.EnqueueAt(id, notBefore) })
 }
 
 // EnqueueMany adds many jobs at once: all that are missing, or none in case of an error other than ErrExists. It
 // returns for each id, in their order, whether it was added. Refused with ErrExists when there are ids and all exist.
 func (db *DB) EnqueueMany(ids []string) (added []bool, err error) {
+	return db.EnqueueManyContext(context.Background(), ids)
+}
+
+// EnqueueManyContext is EnqueueMany with a context.
+func (db *DB) EnqueueManyContext(ctx context.Context, ids []string) (added []bool, err error) {
 	const op = "EnqueueMany"
 	if err := checkAll(op, "ids", ids); err != nil {
 		return nil, err
 	}
-	err = db.call(op, func(c *capi.DB) (given capi.Answer) {
+	err = db.call(ctx, op, writing, func(c *capi.DB) (given capi.Answer) {
 		added, given = c.EnqueueMany(ids)
 		return given
 	})
@@ -349,37 +449,47 @@ func (db *DB) EnqueueMany(ids []string) (added []bool, err error) {
 // ReleaseAt gives the job back as Release does, not to be claimed before a time: to try again later. Refused with
 // ErrNotFound, ErrDone, ErrStale.
 func (db *DB) ReleaseAt(id, owner string, fence int64, notBefore time.Time) error {
+	return db.ReleaseAtContext(context.Background(), id, owner, fence, notBefore)
+}
+
+// ReleaseAtContext is ReleaseAt with a context.
+func (db *DB) ReleaseAtContext(ctx context.Context, id, owner string, fence int64, notBefore time.Time) error {
 	if err := checkNotBefore("ReleaseAt", notBefore); err != nil {
 		return err
 	}
-	return db.releaseAt(id, owner, fence, seconds(notBefore))
+	return db.releaseAt(ctx, id, owner, fence, seconds(notBefore))
 }
 
-func (db *DB) releaseAt(id, owner string, fence int64, notBefore float64) error {
+func (db *DB) releaseAt(ctx context.Context, id, owner string, fence int64, notBefore float64) error {
 	const op = "ReleaseAt"
 	if err := checkTexts(op, "id", id, "owner", owner); err != nil {
 		return err
 	}
-	return db.call(op, func(c *capi.DB) capi.Answer { return c.ReleaseAt(id, owner, fence, notBefore) })
+	return db.call(ctx, op, writing, func(c *capi.DB) capi.Answer { return c.ReleaseAt(id, owner, fence, notBefore) })
 }
 
 // ClaimNext takes the claimable job that comes next: leases that ran out and delays that are over first, those first
 // that are over the longest; then the jobs that wait, in the order in which they were added or released. Refused with
 // ErrNotFound when nothing is claimable.
 func (db *DB) ClaimNext(owner string, now time.Time, ttl time.Duration) (Grant, error) {
+	return db.ClaimNextContext(context.Background(), owner, now, ttl)
+}
+
+// ClaimNextContext is ClaimNext with a context.
+func (db *DB) ClaimNextContext(ctx context.Context, owner string, now time.Time, ttl time.Duration) (Grant, error) {
 	if err := checkNow("ClaimNext", now); err != nil {
 		return Grant{}, err
 	}
-	return db.claimNext(owner, seconds(now), ttl.Seconds())
+	return db.claimNext(ctx, owner, seconds(now), ttl.Seconds())
 }
 
-func (db *DB) claimNext(owner string, now, ttl float64) (Grant, error) {
+func (db *DB) claimNext(ctx context.Context, owner string, now, ttl float64) (Grant, error) {
 	const op = "ClaimNext"
 	if err := checkTexts(op, "owner", owner); err != nil {
 		return Grant{}, err
 	}
 	var grant *capi.Grant
-	err := db.call(op, func(c *capi.DB) (given capi.Answer) {
+	err := db.call(ctx, op, writing, func(c *capi.DB) (given capi.Answer) {
 		grant, given = c.ClaimNext(owner, now, ttl)
 		return given
 	})
@@ -392,19 +502,24 @@ func (db *DB) claimNext(owner string, now, ttl float64) (Grant, error) {
 // ClaimBatch takes up to max claimable jobs at once, those that come next, as ClaimNext has it. Refused with
 // ErrNotFound when nothing is claimable. max must be at least 1.
 func (db *DB) ClaimBatch(owner string, now time.Time, ttl time.Duration, max int) ([]Grant, error) {
+	return db.ClaimBatchContext(context.Background(), owner, now, ttl, max)
+}
+
+// ClaimBatchContext is ClaimBatch with a context.
+func (db *DB) ClaimBatchContext(ctx context.Context, owner string, now time.Time, ttl time.Duration, max int) ([]Grant, error) {
 	if err := checkNow("ClaimBatch", now); err != nil {
 		return nil, err
 	}
-	return db.claimBatch(owner, seconds(now), ttl.Seconds(), max)
+	return db.claimBatch(ctx, owner, seconds(now), ttl.Seconds(), max)
 }
 
-func (db *DB) claimBatch(owner string, now, ttl float64, max int) ([]Grant, error) {
+func (db *DB) claimBatch(ctx context.Context, owner string, now, ttl float64, max int) ([]Grant, error) {
 	const op = "ClaimBatch"
 	if err := checkTexts(op, "owner", owner); err != nil {
 		return nil, err
 	}
 	var given []capi.Grant
-	err := db.call(op, func(c *capi.DB) (answer capi.Answer) {
+	err := db.call(ctx, op, writing, func(c *capi.DB) (answer capi.Answer) {
 		given, answer = c.ClaimBatch(owner, now, ttl, checkMax(max))
 		return answer
 	})
@@ -422,13 +537,18 @@ func (db *DB) claimBatch(owner string, now, ttl float64, max int) ([]Grant, erro
 // disk instead of two. The grant is nil when the job is complete and nothing is claimable. Refused as Complete is, and
 // then nothing is claimed.
 func (db *DB) CompleteAndClaimNext(id, owner string, fence int64, now time.Time, result *string, ttl time.Duration) (*Grant, error) {
+	return db.CompleteAndClaimNextContext(context.Background(), id, owner, fence, now, result, ttl)
+}
+
+// CompleteAndClaimNextContext is CompleteAndClaimNext with a context.
+func (db *DB) CompleteAndClaimNextContext(ctx context.Context, id, owner string, fence int64, now time.Time, result *string, ttl time.Duration) (*Grant, error) {
 	if err := checkNow("CompleteAndClaimNext", now); err != nil {
 		return nil, err
 	}
-	return db.completeAndClaimNext(id, owner, fence, seconds(now), result, ttl.Seconds())
+	return db.completeAndClaimNext(ctx, id, owner, fence, seconds(now), result, ttl.Seconds())
 }
 
-func (db *DB) completeAndClaimNext(id, owner string, fence int64, now float64, result *string, ttl float64) (*Grant, error) {
+func (db *DB) completeAndClaimNext(ctx context.Context, id, owner string, fence int64, now float64, result *string, ttl float64) (*Grant, error) {
 	const op = "CompleteAndClaimNext"
 	if err := checkTexts(op, "id", id, "owner", owner); err != nil {
 		return nil, err
@@ -439,7 +559,7 @@ func (db *DB) completeAndClaimNext(id, owner string, fence int64, now float64, r
 		}
 	}
 	var next *capi.Grant
-	err := db.call(op, func(c *capi.DB) (given capi.Answer) {
+	err := db.call(ctx, op, writing, func(c *capi.DB) (given capi.Answer) {
 		next, given = c.CompleteAndClaimNext(id, owner, fence, now, result, ttl)
 		return given
 	})
@@ -502,14 +622,19 @@ func (db *DB) RaiseFloor(to int64) error {
 
 // Count says how many jobs are in a condition. Counting Done reads the whole table.
 func (db *DB) Count(condition Condition, now time.Time) (uint64, error) {
+	return db.CountContext(context.Background(), condition, now)
+}
+
+// CountContext is Count with a context.
+func (db *DB) CountContext(ctx context.Context, condition Condition, now time.Time) (uint64, error) {
 	if err := checkNow("Count", now); err != nil {
 		return 0, err
 	}
-	return db.count(condition, seconds(now))
+	return db.count(ctx, condition, seconds(now))
 }
 
-func (db *DB) count(condition Condition, now float64) (count uint64, err error) {
-	err = db.call("Count", func(c *capi.DB) (given capi.Answer) {
+func (db *DB) count(ctx context.Context, condition Condition, now float64) (count uint64, err error) {
+	err = db.call(ctx, "Count", reading, func(c *capi.DB) (given capi.Answer) {
 		count, given = c.Count(int32(condition), now)
 		return given
 	})
@@ -520,13 +645,18 @@ func (db *DB) count(condition Condition, now float64) (count uint64, err error) 
 // first page, then points to the last id of the page before (the empty string is an id too). A page with fewer than max
 // jobs is the last one. max must be at least 1.
 func (db *DB) List(condition Condition, now time.Time, after *string, max int) ([]Job, error) {
+	return db.ListContext(context.Background(), condition, now, after, max)
+}
+
+// ListContext is List with a context.
+func (db *DB) ListContext(ctx context.Context, condition Condition, now time.Time, after *string, max int) ([]Job, error) {
 	if err := checkNow("List", now); err != nil {
 		return nil, err
 	}
-	return db.list(condition, seconds(now), after, max)
+	return db.list(ctx, condition, seconds(now), after, max)
 }
 
-func (db *DB) list(condition Condition, now float64, after *string, max int) ([]Job, error) {
+func (db *DB) list(ctx context.Context, condition Condition, now float64, after *string, max int) ([]Job, error) {
 	const op = "List"
 	if after != nil {
 		if err := checkTexts(op, "after", *after); err != nil {
@@ -534,7 +664,7 @@ func (db *DB) list(condition Condition, now float64, after *string, max int) ([]
 		}
 	}
 	var given []*capi.Job
-	err := db.call(op, func(c *capi.DB) (answer capi.Answer) {
+	err := db.call(ctx, op, reading, func(c *capi.DB) (answer capi.Answer) {
 		given, answer = c.List(int32(condition), now, after, checkMax(max))
 		return answer
 	})
@@ -551,13 +681,18 @@ func (db *DB) list(condition Condition, now float64, after *string, max int) ([]
 // ClaimMany claims one job for many owners at the same time. It returns a fence for the one that was granted and 0
 // for the others, in the owners' order. When none is granted, it is refused as Claim would be.
 func (db *DB) ClaimMany(id string, owners []string, now time.Time, ttl time.Duration) (fences []int64, err error) {
+	return db.ClaimManyContext(context.Background(), id, owners, now, ttl)
+}
+
+// ClaimManyContext is ClaimMany with a context.
+func (db *DB) ClaimManyContext(ctx context.Context, id string, owners []string, now time.Time, ttl time.Duration) (fences []int64, err error) {
 	if err := checkNow("ClaimMany", now); err != nil {
 		return nil, err
 	}
-	return db.claimMany(id, owners, seconds(now), ttl.Seconds())
+	return db.claimMany(ctx, id, owners, seconds(now), ttl.Seconds())
 }
 
-func (db *DB) claimMany(id string, owners []string, now, ttl float64) (fences []int64, err error) {
+func (db *DB) claimMany(ctx context.Context, id string, owners []string, now, ttl float64) (fences []int64, err error) {
 	const op = "ClaimMany"
 	if err := checkTexts(op, "id", id); err != nil {
 		return nil, err
@@ -565,7 +700,7 @@ func (db *DB) claimMany(id string, owners []string, now, ttl float64) (fences []
 	if err := checkAll(op, "owners", owners); err != nil {
 		return nil, err
 	}
-	err = db.call(op, func(c *capi.DB) (given capi.Answer) {
+	err = db.call(ctx, op, writing, func(c *capi.DB) (given capi.Answer) {
 		fences, given = c.ClaimMany(id, owners, now, ttl)
 		return given
 	})

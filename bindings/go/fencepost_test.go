@@ -38,10 +38,10 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func wants(t *testing.T, err error, status Status) {
+func wants(t *testing.T, err, expected error) {
 	t.Helper()
-	if !errors.Is(err, status) {
-		t.Errorf("%v, not %v", err, status)
+	if !errors.Is(err, expected) {
+		t.Errorf("%v, not %v", err, expected)
 	}
 }
 
@@ -278,10 +278,11 @@ func TestWhatIsNoPageConditionOrTimeIsRefused(t *testing.T) {
 }
 
 func TestNoDBIsLikeAClosedOne(t *testing.T) {
-	var db *DB
-	must(t, db.Close())
-	if err := db.Enqueue("a"); err != ErrClosed {
-		t.Error(err)
+	for _, db := range []*DB{nil, {}} {
+		must(t, db.Close())
+		if err := db.Enqueue("a"); err != ErrClosed {
+			t.Error(err)
+		}
 	}
 }
 
@@ -377,25 +378,13 @@ func TestABusyFileIsAFailureAndNoRefusal(t *testing.T) {
 	must(t, db.InitDB())
 	must(t, db.Enqueue("a"))
 
-	// Another program that has the write lock until its input ends.
-	holder := exec.Command("sqlite3", path)
-	input, err := holder.StdinPipe()
-	must(t, err)
-	output, err := holder.StdoutPipe()
-	must(t, err)
-	must(t, holder.Start())
-	fmt.Fprintln(input, "BEGIN IMMEDIATE; SELECT 'locked';")
-	locked := make([]byte, len("locked\n"))
-	_, err = output.Read(locked)
-	must(t, err)
-
+	unlock := lock(t, path)
 	_, err = db.Claim("a", "w", t100, time.Second)
 	wants(t, err, ErrBusy)
 	if IsRefusal(err) {
 		t.Error("BUSY is no refusal")
 	}
-	must(t, input.Close())
-	must(t, holder.Wait())
+	unlock()
 	_, err = db.Claim("a", "w", t100, time.Second)
 	must(t, err)
 }
@@ -545,6 +534,71 @@ func TestTheCollectorClosesWhatWasLetGo(t *testing.T) {
 			return
 		}
 		runtime.GC()
+	}
+}
+
+// collect returns when every finalizer of what was let go before has run: they run one after the other, and in the
+// second round none of the first is left.
+func collect() {
+	for round := 0; round < 2; round++ {
+		ran := make(chan struct{})
+		runtime.SetFinalizer(&[64]byte{}, func(*[64]byte) { close(ran) })
+		for waiting := true; waiting; {
+			runtime.GC()
+			select {
+			case <-ran:
+				waiting = false
+			default:
+				runtime.Gosched()
+			}
+		}
+	}
+}
+
+func TestACopyKeepsTheFileOpen(t *testing.T) {
+	var copied DB
+	func() {
+		db, err := Open(filepath.Join(t.TempDir(), "jobs.db"), nil)
+		must(t, err)
+		must(t, db.InitDB())
+		copied = *db
+	}()
+	collect()
+	must(t, copied.Enqueue("a"))
+	other := copied
+	must(t, other.Close())
+	if err := copied.Enqueue("b"); err != ErrClosed {
+		t.Errorf("%v after a copy was closed", err)
+	}
+}
+
+// Nobody has the DB any more but the call itself.
+func TestTheCollectorClosesNothingUnderACall(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	var unlock func()
+	answer := make(chan error)
+	func() {
+		db, err := Open(path, &Options{BusyTimeout: time.Hour})
+		must(t, err)
+		must(t, db.InitDB())
+		unlock = lock(t, path)
+		go func(db DB) { answer <- db.Enqueue("a") }(*db)
+		for len(db.open.inside[writing]) == 0 {
+			runtime.Gosched()
+		}
+	}()
+	collect()
+	unlock()
+	must(t, <-answer)
+}
+
+func TestEveryConditionHasItsName(t *testing.T) {
+	for condition, name := range map[Condition]string{
+		Claimable: "claimable", Held: "held", Delayed: "delayed", Done: "done", 0: "Condition(0)", -7: "Condition(-7)",
+	} {
+		if fmt.Sprint(condition) != name {
+			t.Errorf("%d is %v, not %s", int32(condition), condition, name)
+		}
 	}
 }
 

@@ -6,7 +6,8 @@
  *
  * - A refusal is an answer (see fencepost::answer). An error is thrown as fencepost::error.
  * - Strings are UTF-8. One with an inner NUL is a std::invalid_argument before the library is called.
- * - Times are seconds by the caller's clock, as double; a ttl is any std::chrono::duration.
+ * - Times are seconds by the caller's clock, as double, or time points of std::chrono::system_clock (see
+ *   fencepost::moment); a ttl is any std::chrono::duration.
  * - Any number of threads may use one db. Destroying or moving it while a call runs is the caller's error.
  */
 #ifndef FENCEPOST_HPP
@@ -17,6 +18,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -28,14 +30,42 @@
 
 namespace fencepost {
 
+namespace detail {
+
+/// What the exceptions say.
+inline std::string described(fencepost_status status, const std::string &message) {
+    return message + " (" + fencepost_status_name(status) + ')';
+}
+
+} // namespace detail
+
 /// Seconds as a double: any std::chrono::duration converts to it.
 using seconds = std::chrono::duration<double>;
 
-/// An operation that could not be carried out: its status is below 0, and what() says what to do.
+/// A time: seconds by the caller's clock, or a time point of the system's. All callers of a file must use clocks that
+/// agree.
+class moment {
+public:
+    moment(double since_epoch) noexcept : seconds_(since_epoch) {}
+
+    /// Seconds since 1970, to the nearest double.
+    template <class Duration>
+    moment(std::chrono::time_point<std::chrono::system_clock, Duration> point) noexcept
+        : seconds_(seconds(point.time_since_epoch()).count()) {}
+
+    [[nodiscard]] double count() const noexcept { return seconds_; }
+
+private:
+    double seconds_;
+};
+
+/// An operation that could not be carried out: its status is below 0. what() says what happened, to what, what to do,
+/// and the status' name.
 class error : public std::runtime_error {
 public:
     error(fencepost_status status, const fencepost_error &detail)
-        : std::runtime_error(detail.message), status_(status), sqlite_code_(detail.sqlite_code) {}
+        : std::runtime_error(detail::described(status, detail.message)), status_(status),
+          sqlite_code_(detail.sqlite_code) {}
 
     [[nodiscard]] fencepost_status status() const noexcept { return status_; }
 
@@ -47,10 +77,11 @@ private:
     int sqlite_code_;
 };
 
-/// Thrown by answer::value() when there is none.
+/// Thrown by answer::value() when there is none. what() says why, what to do, and the status' name.
 class refused : public std::runtime_error {
 public:
-    explicit refused(fencepost_status status) : std::runtime_error(fencepost_status_name(status)), status_(status) {}
+    refused(fencepost_status status, const std::string &message)
+        : std::runtime_error(detail::described(status, message)), status_(status) {}
 
     [[nodiscard]] fencepost_status status() const noexcept { return status_; }
 
@@ -61,21 +92,28 @@ private:
 /// What an operation answers: a value, or the status of a refusal. Like std::optional, with a reason.
 template <class T> class [[nodiscard]] answer {
 public:
-    explicit answer(fencepost_status refusal) noexcept : status_(refusal) {}
+    answer(fencepost_status refusal, const fencepost_error &detail) : status_(refusal), message_(detail.message) {}
     explicit answer(T value) : value_(std::move(value)) {}
 
     /// FENCEPOST_OK, or why it was refused.
     [[nodiscard]] fencepost_status status() const noexcept { return status_; }
-    [[nodiscard]] explicit operator bool() const noexcept { return value_.has_value(); }
+    [[nodiscard]] bool has_value() const noexcept { return value_.has_value(); }
+    [[nodiscard]] explicit operator bool() const noexcept { return has_value(); }
 
     /// The value, or fencepost::refused.
     [[nodiscard]] const T &value() const & {
-        if (!value_) throw refused(status_);
+        if (!value_) throw refused(status_, message_);
         return *value_;
     }
     [[nodiscard]] T value() && {
-        if (!value_) throw refused(status_);
+        if (!value_) throw refused(status_, message_);
         return std::move(*value_);
+    }
+
+    /// The value, or another in its place.
+    template <class U> [[nodiscard]] T value_or(U &&other) const & { return value_.value_or(std::forward<U>(other)); }
+    template <class U> [[nodiscard]] T value_or(U &&other) && {
+        return std::move(value_).value_or(std::forward<U>(other));
     }
 
     /// The value; there must be one.
@@ -84,25 +122,28 @@ public:
 
 private:
     fencepost_status status_ = FENCEPOST_OK;
+    std::string message_;
     std::optional<T> value_;
 };
 
 /// What an operation without a value answers.
 template <> class [[nodiscard]] answer<void> {
 public:
-    explicit answer(fencepost_status status) noexcept : status_(status) {}
+    answer(fencepost_status status, const fencepost_error &detail) : status_(status), message_(detail.message) {}
 
     /// FENCEPOST_OK, or why it was refused.
     [[nodiscard]] fencepost_status status() const noexcept { return status_; }
-    [[nodiscard]] explicit operator bool() const noexcept { return status_ == FENCEPOST_OK; }
+    [[nodiscard]] bool has_value() const noexcept { return status_ == FENCEPOST_OK; }
+    [[nodiscard]] explicit operator bool() const noexcept { return has_value(); }
 
     /// Nothing, or fencepost::refused.
     void value() const {
-        if (!*this) throw refused(status_);
+        if (!has_value()) throw refused(status_, message_);
     }
 
 private:
     fencepost_status status_;
+    std::string message_;
 };
 
 /// One row of the table jobs; see fencepost_job.
@@ -201,6 +242,11 @@ inline fencepost_status check(fencepost_status status, const fencepost_error &de
     return status;
 }
 
+/// What an operation without a value answers.
+inline answer<void> answered(fencepost_status status, const fencepost_error &detail) {
+    return answer<void>(check(status, detail), detail);
+}
+
 inline std::int32_t milliseconds(const std::optional<std::chrono::milliseconds> &timeout) noexcept {
     if (!timeout) return 0;
     if (timeout->count() <= 0) return -1;
@@ -226,7 +272,7 @@ class db {
 public:
     /// Opens the file, making it when it is missing. Throws fencepost::error, and std::runtime_error when the
     /// loaded library is of another version than the header.
-    explicit db(std::string_view path, const options &how = {}) {
+    explicit db(const std::filesystem::path &path, const options &how = {}) {
         detail::check_version();
         fencepost_options given{};
         given.size = sizeof given;
@@ -235,7 +281,7 @@ public:
         given.flags = how.flags;
         fencepost_db *opened = nullptr;
         fencepost_error detail;
-        detail::check(fencepost_open(detail::text(path, "path").c_str(), &given, &opened, &detail), detail);
+        detail::check(fencepost_open(detail::text(path.native(), "path").c_str(), &given, &opened, &detail), detail);
         handle_.reset(opened);
     }
 
@@ -251,14 +297,15 @@ public:
     /// Adds a job. Refused: EXISTS.
     answer<void> enqueue(std::string_view id) {
         fencepost_error detail;
-        return answer<void>(detail::check(fencepost_enqueue(get(), detail::text(id, "id").c_str(), &detail), detail));
+        return detail::answered(fencepost_enqueue(get(), detail::text(id, "id").c_str(), &detail), detail);
     }
 
     /// Adds a job that is not to be claimed before a time. Refused: EXISTS.
-    answer<void> enqueue_at(std::string_view id, double not_before) {
+    answer<void> enqueue_at(std::string_view id, moment not_before) {
         fencepost_error detail;
-        return answer<void>(
-            detail::check(fencepost_enqueue_at(get(), detail::text(id, "id").c_str(), not_before, &detail), detail));
+        return detail::answered(fencepost_enqueue_at(get(), detail::text(id, "id").c_str(), not_before.count(),
+                                                     &detail),
+                                detail);
     }
 
     /// Adds many jobs at once; says of each, in their order, whether it was added. Refused when all exist: EXISTS.
@@ -269,29 +316,31 @@ public:
         const auto status = detail::check(
             fencepost_enqueue_many(get(), names.data(), names.size(), added.get(), &detail), detail);
         using added_or_refusal = answer<std::vector<bool>>;
-        if (status != FENCEPOST_OK) return added_or_refusal(status);
+        if (status != FENCEPOST_OK) return added_or_refusal(status, detail);
         return added_or_refusal(std::vector<bool>(added.get(), added.get() + ids.size()));
     }
 
     /// Takes the claimable job that comes next. Refused when nothing is claimable: NOT_FOUND.
-    answer<grant> claim_next(std::string_view owner, double now, seconds ttl) {
+    answer<grant> claim_next(std::string_view owner, moment now, seconds ttl) {
         fencepost_error detail;
         fencepost_grant *given = nullptr;
         const auto status = detail::check(
-            fencepost_claim_next(get(), detail::text(owner, "owner").c_str(), now, ttl.count(), &given, &detail),
+            fencepost_claim_next(get(), detail::text(owner, "owner").c_str(), now.count(), ttl.count(), &given,
+                                 &detail),
             detail);
-        if (status != FENCEPOST_OK) return answer<grant>(status);
+        if (status != FENCEPOST_OK) return answer<grant>(status, detail);
         return answer<grant>(detail::copy(*detail::owned<fencepost_grant>(given)));
     }
 
     /// Takes up to max claimable jobs at once, those that come next. Refused when nothing is claimable: NOT_FOUND.
-    answer<std::vector<grant>> claim_batch(std::string_view owner, double now, seconds ttl, std::size_t max) {
+    answer<std::vector<grant>> claim_batch(std::string_view owner, moment now, seconds ttl, std::size_t max) {
         fencepost_error detail;
         fencepost_grants *given = nullptr;
         const auto status = detail::check(
-            fencepost_claim_batch(get(), detail::text(owner, "owner").c_str(), now, ttl.count(), max, &given, &detail),
+            fencepost_claim_batch(get(), detail::text(owner, "owner").c_str(), now.count(), ttl.count(), max, &given,
+                                  &detail),
             detail);
-        if (status != FENCEPOST_OK) return answer<std::vector<grant>>(status);
+        if (status != FENCEPOST_OK) return answer<std::vector<grant>>(status, detail);
         const detail::owned<fencepost_grants> all(given);
         std::vector<grant> copies;
         copies.reserve(all->count);
@@ -302,18 +351,18 @@ public:
     /// Completes a job and takes the one that comes next, with one sync; none when nothing is claimable. Refused as
     /// complete is, and then nothing is claimed.
     answer<std::optional<grant>> complete_and_claim_next(std::string_view id, std::string_view owner,
-                                                         std::int64_t fence, double now,
+                                                         std::int64_t fence, moment now,
                                                          std::optional<std::string_view> result, seconds ttl) {
         fencepost_error detail;
         fencepost_grant *given = nullptr;
         const detail::text copy(result.value_or(std::string_view()), "result");
         const auto status = detail::check(
             fencepost_complete_and_claim_next(get(), detail::text(id, "id").c_str(),
-                                              detail::text(owner, "owner").c_str(), fence, now,
+                                              detail::text(owner, "owner").c_str(), fence, now.count(),
                                               result ? copy.c_str() : nullptr, ttl.count(), &given, &detail),
             detail);
         using next_or_refusal = answer<std::optional<grant>>;
-        if (status != FENCEPOST_OK) return next_or_refusal(status);
+        if (status != FENCEPOST_OK) return next_or_refusal(status, detail);
         const detail::owned<fencepost_grant> next(given);
         return next_or_refusal(next ? std::make_optional(detail::copy(*next)) : std::nullopt);
     }
@@ -350,20 +399,20 @@ public:
     }
 
     /// How many jobs are in a condition.
-    std::uint64_t count(condition which, double now) {
+    std::uint64_t count(condition which, moment now) {
         fencepost_error detail;
         std::uint64_t counted = 0;
-        detail::check(fencepost_count(get(), static_cast<std::int32_t>(which), now, &counted, &detail), detail);
+        detail::check(fencepost_count(get(), static_cast<std::int32_t>(which), now.count(), &counted, &detail), detail);
         return counted;
     }
 
     /// Up to max jobs in a condition, in the order of their ids' bytes; after is the last id of the page before.
-    std::vector<job> list(condition which, double now, std::optional<std::string_view> after, std::size_t max) {
+    std::vector<job> list(condition which, moment now, std::optional<std::string_view> after, std::size_t max) {
         fencepost_error detail;
         fencepost_jobs *found = nullptr;
         const detail::text copy(after.value_or(std::string_view()), "after");
-        detail::check(fencepost_list(get(), static_cast<std::int32_t>(which), now, after ? copy.c_str() : nullptr, max,
-                                     &found, &detail),
+        detail::check(fencepost_list(get(), static_cast<std::int32_t>(which), now.count(),
+                                     after ? copy.c_str() : nullptr, max, &found, &detail),
                       detail);
         const detail::owned<fencepost_jobs> all(found);
         std::vector<job> copies;
@@ -378,72 +427,72 @@ public:
         fencepost_job *read = nullptr;
         const auto status =
             detail::check(fencepost_state(get(), detail::text(id, "id").c_str(), &read, &detail), detail);
-        if (status != FENCEPOST_OK) return answer<job>(status);
+        if (status != FENCEPOST_OK) return answer<job>(status, detail);
         const detail::owned<fencepost_job> row(read);
         return answer<job>(detail::copy(*row));
     }
 
     /// Takes the job until now + ttl and gives the new fence. Refused: NOT_FOUND, DONE, HELD.
-    answer<std::int64_t> claim(std::string_view id, std::string_view owner, double now, seconds ttl) {
+    answer<std::int64_t> claim(std::string_view id, std::string_view owner, moment now, seconds ttl) {
         fencepost_error detail;
         std::int64_t fence = 0;
         const auto status = detail::check(fencepost_claim(get(), detail::text(id, "id").c_str(),
-                                                          detail::text(owner, "owner").c_str(), now, ttl.count(),
-                                                          &fence, &detail),
+                                                          detail::text(owner, "owner").c_str(), now.count(),
+                                                          ttl.count(), &fence, &detail),
                                           detail);
-        return status == FENCEPOST_OK ? answer<std::int64_t>(fence) : answer<std::int64_t>(status);
+        return status == FENCEPOST_OK ? answer<std::int64_t>(fence) : answer<std::int64_t>(status, detail);
     }
 
     /// Makes the lease run until now + ttl. Refused: NOT_FOUND, DONE, STALE, EXPIRED.
-    answer<void> renew(std::string_view id, std::string_view owner, std::int64_t fence, double now, seconds ttl) {
+    answer<void> renew(std::string_view id, std::string_view owner, std::int64_t fence, moment now, seconds ttl) {
         fencepost_error detail;
-        return answer<void>(detail::check(fencepost_renew(get(), detail::text(id, "id").c_str(),
-                                                          detail::text(owner, "owner").c_str(), fence, now,
-                                                          ttl.count(), &detail),
-                                          detail));
+        return detail::answered(fencepost_renew(get(), detail::text(id, "id").c_str(),
+                                                detail::text(owner, "owner").c_str(), fence, now.count(), ttl.count(),
+                                                &detail),
+                                detail);
     }
 
     /// Stores the result (none is not the empty string) and completes the job for ever. Refused: as renew.
-    answer<void> complete(std::string_view id, std::string_view owner, std::int64_t fence, double now,
+    answer<void> complete(std::string_view id, std::string_view owner, std::int64_t fence, moment now,
                           std::optional<std::string_view> result = std::nullopt) {
         fencepost_error detail;
         const detail::text copy(result.value_or(std::string_view()), "result");
-        return answer<void>(detail::check(fencepost_complete(get(), detail::text(id, "id").c_str(),
-                                                             detail::text(owner, "owner").c_str(), fence, now,
-                                                             result ? copy.c_str() : nullptr, &detail),
-                                          detail));
+        return detail::answered(fencepost_complete(get(), detail::text(id, "id").c_str(),
+                                                   detail::text(owner, "owner").c_str(), fence, now.count(),
+                                                   result ? copy.c_str() : nullptr, &detail),
+                                detail);
     }
 
     /// Gives the job back; its fence stays. Refused: NOT_FOUND, DONE, STALE.
     answer<void> release(std::string_view id, std::string_view owner, std::int64_t fence) {
         fencepost_error detail;
-        return answer<void>(detail::check(fencepost_release(get(), detail::text(id, "id").c_str(),
-                                                            detail::text(owner, "owner").c_str(), fence, &detail),
-                                          detail));
+        return detail::answered(fencepost_release(get(), detail::text(id, "id").c_str(),
+                                                  detail::text(owner, "owner").c_str(), fence, &detail),
+                                detail);
     }
 
     /// Gives the job back, not to be claimed before a time. Refused: NOT_FOUND, DONE, STALE.
-    answer<void> release_at(std::string_view id, std::string_view owner, std::int64_t fence, double not_before) {
+    answer<void> release_at(std::string_view id, std::string_view owner, std::int64_t fence, moment not_before) {
         fencepost_error detail;
-        return answer<void>(detail::check(fencepost_release_at(get(), detail::text(id, "id").c_str(),
-                                                               detail::text(owner, "owner").c_str(), fence, not_before,
-                                                               &detail),
-                                          detail));
+        return detail::answered(fencepost_release_at(get(), detail::text(id, "id").c_str(),
+                                                     detail::text(owner, "owner").c_str(), fence, not_before.count(),
+                                                     &detail),
+                                detail);
     }
 
     /// Claims one job for many owners at the same time; fences in their order, 0 for those not granted.
     /// Refused when none is granted: NOT_FOUND, DONE, HELD.
     answer<std::vector<std::int64_t>> claim_many(std::string_view id, const std::vector<std::string> &owners,
-                                                 double now, seconds ttl) {
+                                                 moment now, seconds ttl) {
         const detail::texts names(owners, "owners");
         std::vector<std::int64_t> fences(owners.size());
         fencepost_error detail;
         const auto status =
             detail::check(fencepost_claim_many(get(), detail::text(id, "id").c_str(), names.data(), names.size(),
-                                               now, ttl.count(), fences.data(), &detail),
+                                               now.count(), ttl.count(), fences.data(), &detail),
                           detail);
         using fences_or_refusal = answer<std::vector<std::int64_t>>;
-        return status == FENCEPOST_OK ? fences_or_refusal(std::move(fences)) : fences_or_refusal(status);
+        return status == FENCEPOST_OK ? fences_or_refusal(std::move(fences)) : fences_or_refusal(status, detail);
     }
 
 private:

@@ -70,6 +70,9 @@ static void test(const char *name, const std::function<void(const std::string &)
 static_assert(!std::is_copy_constructible_v<fencepost::db>);
 static_assert(std::is_nothrow_move_constructible_v<fencepost::db>);
 static_assert(std::is_nothrow_move_assignable_v<fencepost::db>);
+// A clock that does not count from 1970 is no time for a file.
+static_assert(!std::is_convertible_v<std::chrono::steady_clock::time_point, fencepost::moment>);
+static_assert(!std::is_convertible_v<std::chrono::seconds, fencepost::moment>);
 
 int main() {
     test("a worker that stalled past its lease is refused", [](const std::string &file) {
@@ -129,6 +132,73 @@ int main() {
         CHECK(thrown<fencepost::refused>([&] { db.release("a", "w", 1).value(); }).status() == FENCEPOST_NOT_FOUND);
         const auto kept = db.claim("a", "w", 0, 1s);
         CHECK(thrown<fencepost::refused>([&] { (void)kept.value(); }).status() == FENCEPOST_NOT_FOUND);
+    });
+
+    test("an answer has a value or another in its place, as optional does", [](const std::string &file) {
+        fencepost::db db(file);
+        db.init_db();
+        CHECK(db.enqueue("a").has_value() && !db.enqueue("a").has_value());
+        const auto granted = db.claim("a", "w", 0, 1s);
+        const auto held = db.claim("a", "v", 0, 1s);
+        CHECK(granted.has_value() && granted.value_or(-1) == 1);
+        CHECK(!held.has_value() && held.value_or(-1) == -1);
+        CHECK(db.state("a").value_or(fencepost::job{}).owner == "w");
+        const auto rest = db.enqueue_many({"a"}).value_or(std::vector<bool>{});
+        CHECK(rest.empty());
+        // What is moved out of is not copied.
+        fencepost::answer<std::unique_ptr<int>> once(std::make_unique<int>(7));
+        CHECK(*std::move(once).value_or(nullptr) == 7);
+    });
+
+    test("what() says what happened, what to do, and the status", [](const std::string &file) {
+        const auto says = [](const std::exception &exception, const fencepost_error &detail, const char *status) {
+            CHECK(detail.message[0] != 0);
+            CHECK(exception.what() == std::string(detail.message) + " (" + status + ")");
+        };
+        fencepost::db db(file);
+        fencepost_error detail;
+        CHECK(fencepost_enqueue(db.get(), "a", &detail) == FENCEPOST_SCHEMA);
+        says(thrown<fencepost::error>([&] { (void)db.enqueue("a"); }), detail, "FENCEPOST_SCHEMA");
+        db.init_db();
+        CHECK(fencepost_release(db.get(), "a", "w", 1, &detail) == FENCEPOST_NOT_FOUND);
+        says(thrown<fencepost::refused>([&] { db.release("a", "w", 1).value(); }), detail, "FENCEPOST_NOT_FOUND");
+        std::int64_t fence = 0;
+        CHECK(fencepost_claim(db.get(), "a", "w", 0, 1, &fence, &detail) == FENCEPOST_NOT_FOUND);
+        says(thrown<fencepost::refused>([&] { (void)db.claim("a", "w", 0, 1s).value(); }), detail,
+             "FENCEPOST_NOT_FOUND");
+        const auto kept = db.claim("a", "w", 0, 1s);
+        says(thrown<fencepost::refused>([&] { (void)kept.value(); }), detail, "FENCEPOST_NOT_FOUND");
+    });
+
+    test("times are seconds or time points of the system's clock", [](const std::string &file) {
+        using clock = std::chrono::system_clock;
+        using milliseconds = std::chrono::time_point<clock, std::chrono::milliseconds>;
+        const clock::time_point at(100s);
+        fencepost::db db(file);
+        db.init_db();
+        CHECK(db.enqueue_at("a", milliseconds(99500ms)) && db.state("a")->until == 99.5);
+        CHECK(db.count(fencepost::condition::claimable, at) == 1);
+        CHECK(db.list(fencepost::condition::claimable, at, std::nullopt, 1).size() == 1);
+        CHECK(*db.claim("a", "w", at, 10s) == 1 && db.state("a")->until == 110);
+        CHECK(db.renew("a", "w", 1, at + 5s, 10s) && db.state("a")->until == 115);
+        CHECK(db.release_at("a", "w", 1, at + 1min) && db.state("a")->until == 160);
+        CHECK(db.claim_next("w", at + 59s, 1s).status() == FENCEPOST_NOT_FOUND);
+        CHECK(db.claim_next("w", at + 1min, 1s)->fence == 2);
+        CHECK(db.complete("a", "w", 2, at + 61s).status() == FENCEPOST_EXPIRED);
+        CHECK(db.claim_batch("w", at + 61s, 1s, 1)->front().fence == 3);
+        CHECK(db.complete_and_claim_next("a", "w", 3, at + 62s, "r", 1s).status() == FENCEPOST_EXPIRED);
+        CHECK(db.claim_many("a", {"w"}, at + 62s, 1s)->front() == 4);
+        CHECK(db.complete("a", "w", 4, at + 62s + 500ms));
+    });
+
+    test("a path is a std::filesystem::path, or what becomes one", [](const std::string &file) {
+        const fencepost::db path(fs::path(file).parent_path() / "jobs.db");
+        const fencepost::db text(file.c_str());
+        const fencepost::db view(std::string_view(file), fencepost::options{});
+        CHECK(fs::exists(file));
+        // The last byte must be the path's own: a view ends nowhere else.
+        const fencepost::db cut(std::string_view(file).substr(0, file.size() - 1));
+        CHECK(fs::exists(file.substr(0, file.size() - 1)));
     });
 
     test("an error is an exception, with SQLite's code and what to do", [](const std::string &file) {

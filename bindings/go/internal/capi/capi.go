@@ -4,7 +4,8 @@
 package capi
 
 /*
-#cgo pkg-config: fencepost
+// --static adds what libfencepost.a needs, for programs that link that one; the linker drops it from the others.
+#cgo pkg-config: --static fencepost
 #include <stdlib.h>
 #include <fencepost.h>
 */

@@ -1,0 +1,5 @@
+//go:build !race
+
+package fencepost
+
+const manyGoroutines = 12_000
