@@ -3,6 +3,7 @@
 require_relative "fencepost/version"
 require_relative "fencepost/errors"
 require_relative "fencepost/native"
+require_relative "fencepost/handle"
 require_relative "fencepost/job"
 require_relative "fencepost/convert"
 require_relative "fencepost/db"

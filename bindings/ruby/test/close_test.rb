@@ -100,7 +100,7 @@ class CloseTest < FencepostTest
     go_on = Queue.new
     call = Thread.new { claim_until_timeout_and { go_on.pop } }
     wait_until_asleep(call)
-    @db.instance_variable_get(:@mutex).synchronize do
+    @db.instance_variable_get(:@handle).instance_variable_get(:@mutex).synchronize do
       unlock(holder)
       pass_until(call) { call.backtrace&.first&.include?("synchronize") }
       call.raise(Timeout::Error)

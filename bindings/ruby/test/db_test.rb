@@ -144,12 +144,6 @@ class DBTest < FencepostTest
     assert_instance_of Fencepost::Failure, statuses.exception(-99, detail)
   end
 
-  def test_a_db_is_not_copied
-    assert_raises(TypeError) { @db.dup }
-    assert_raises(TypeError) { @db.clone }
-    assert_raises(TypeError) { Marshal.dump(@db) }
-  end
-
   def test_inspect_names_the_file
     assert_equal "#<Fencepost::DB #{path.inspect}>", @db.inspect
     @db.close

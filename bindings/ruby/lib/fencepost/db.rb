@@ -27,11 +27,10 @@ module Fencepost
   # Any number of threads may use one DB at once, and other threads run while a call waits. A call that has
   # begun is carried out: Timeout, Thread#raise and Thread#kill take effect after it. A DB works on in the
   # parent and in the child after a fork. In a `trap` handler Ruby forbids what a DB needs (ThreadError); let
-  # the handler wake a thread. Not for Ractors.
+  # the handler wake a thread. Not for Ractors, and neither copied nor frozen: that raises TypeError (or what
+  # Ractor raises), and leaves the DB as it is.
   class DB
-    # What another thread raises waits until the bookkeeping of a call is whole again.
-    LATER = { Object => :never }.freeze
-    private_constant :LATER
+    include Sole
 
     # @return [String] the path as it was given
     attr_reader :path
@@ -58,13 +57,8 @@ module Fencepost
                                 Native::OPEN_READ_ONLY => read_only,
                                 Native::OPEN_KEEP_JOURNAL_MODE => keep_journal_mode,
                                 Native::OPEN_ALLOW_NETWORK_FILESYSTEM => allow_network_filesystem)
-      @mutex = Mutex.new
-      @call_ended = ConditionVariable.new
-      @callers = {}.compare_by_identity
-      @closed = false
-      @handle = Native::Handle.new
-      # Only for a DB that nobody closed. Before the call, so that no exception after it can lose the handle.
-      ObjectSpace.define_finalizer(self, @handle.closer)
+      # Before the call, so that no exception after it can lose what it opens.
+      @handle = Handle.new(@path)
       detail = FFI::MemoryPointer.new(Native::Detail)
       status = Native.fencepost_open(@path, options, @handle.slot, detail)
       insist(refused(status, detail)) unless status == Status::OK
@@ -75,16 +69,12 @@ module Fencepost
     #
     # @return [nil]
     def close
-      @mutex.synchronize do
-        @closed = true
-        @call_ended.wait(@mutex) while others_in_call?
-        @handle.close
-      end
+      @handle.close
       nil
     end
 
     # @return [Boolean]
-    def closed? = @closed
+    def closed? = @handle.closed?
 
     # Makes the table "jobs" where it is missing, and checks its shape where it is not. Any number of times,
     # by any number of programs at once.
@@ -433,12 +423,6 @@ module Fencepost
     # @return [String]
     def inspect = "#<#{self.class} #{path.inspect}#{' closed' if closed?}>"
 
-    # A copy would share the handle and not know when it is closed.
-    # @!visibility private
-    def initialize_copy(_other)
-      raise TypeError, "can't copy #{self.class}"
-    end
-
     private
 
     # Each of these answers what its method does when all is well, or the {Refused} that its bang form raises.
@@ -558,7 +542,7 @@ module Fencepost
     # Calls the library; answers what the block makes of it (or true), or a Refused, or raises.
     def call(function, *arguments)
       detail = FFI::MemoryPointer.new(Native::Detail)
-      status = with_handle { |handle| Native.public_send(function, handle, *arguments, detail) }
+      status = @handle.use { |handle| Native.public_send(function, handle, *arguments, detail) }
       return refused(status, detail) unless status == Status::OK
 
       block_given? ? yield : true
@@ -568,26 +552,6 @@ module Fencepost
     def refused(status, detail)
       exception = Status.exception(status, Native::Detail.new(detail))
       exception.is_a?(Refused) ? exception : raise(exception)
-    end
-
-    # Who is in a call is kept as threads and not as a number, because a fork leaves the other threads behind
-    # in the parent: what they had begun is not waited for in the child, where they are dead.
-    def with_handle
-      Thread.handle_interrupt(LATER) do
-        @mutex.synchronize do
-          raise Closed, "the handle on #{path} is closed" if @closed
-
-          @callers[Thread.current] = true
-        end
-        yield @handle.pointer
-      ensure
-        @mutex.synchronize { @call_ended.broadcast if @callers.delete(Thread.current) && @closed }
-      end
-    end
-
-    # The thread that asks is in no call, whatever a signal's exception may have left behind.
-    def others_in_call?
-      @callers.each_key.any? { |thread| thread != Thread.current && thread.alive? }
     end
   end
 end

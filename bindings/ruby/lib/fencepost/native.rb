@@ -116,30 +116,6 @@ module Fencepost
 
     BLOCKING.each { |name, (arguments, answer)| attach_function name, arguments, answer, blocking: true }
     IMMEDIATE.each { |name, (arguments, answer)| attach_function name, arguments, answer }
-
-    # Holds what fencepost_open gives, and closes it once.
-    #
-    # FFI::AutoPointer would not do: it forgets its pointer after the release, so an exception that another
-    # thread raises in between (Timeout) makes it release twice.
-    class Handle
-      # @return [FFI::MemoryPointer] where fencepost_open writes it
-      attr_reader :slot
-
-      def initialize
-        @slot = FFI::MemoryPointer.new(:pointer)
-      end
-
-      def pointer = @slot.read_pointer
-
-      def close
-        pointer = @slot.read_pointer
-        @slot.write_pointer(nil)
-        Native.fencepost_close(pointer) unless pointer.null?
-      end
-
-      # For ObjectSpace.define_finalizer.
-      def closer = proc { close }
-    end
   end
   private_constant :Native
 end
