@@ -394,7 +394,7 @@ void fencepost_close(struct fencepost_db *db);
 
 /**
  * Makes the table "jobs" where it is missing, and checks its shape where it is not. Any number of times,
- * from any number of programs at once.
+ * from any number of programs at once. Where nothing is missing it only reads, whoever writes meanwhile.
  *
  * A file of another application gets the table added, and is switched to WAL unless
  * FENCEPOST_OPEN_KEEP_JOURNAL_MODE was given; nothing else in it is touched.

@@ -155,14 +155,36 @@ fn is_zero(default: &str) -> bool {
     default.trim_matches(['(', ')', ' ', '\'']).parse::<f64>() == Ok(0.0)
 }
 
+/// Whether all is there that `create_missing` makes. A table of another shape is an error.
+pub(super) fn is_complete(connection: &Connection) -> Result<bool, Error> {
+    Ok(look(connection)? != Found::Missing && has_index(connection)?)
+}
+
+/// Makes what is missing. The index on a table that another program has filled takes its time.
+pub(super) fn create_missing(connection: &Connection) -> Result<(), Error> {
+    if look(connection)? == Found::Missing {
+        create(connection)?;
+    }
+    create_index(connection)
+}
+
 /// Makes the table.
 pub(super) fn create(connection: &Connection) -> Result<(), Error> {
     Ok(connection.execute_batch(CREATE)?)
 }
 
-/// Makes the index where it is missing; on a table that another program has filled this takes its time.
+/// Makes the index where it is missing.
 pub(super) fn create_index(connection: &Connection) -> Result<(), Error> {
     Ok(connection.execute_batch(INDEX)?)
+}
+
+fn has_index(connection: &Connection) -> Result<bool, Error> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT EXISTS(SELECT 1 FROM main.sqlite_schema
+             WHERE type = 'index' AND name = 'fencepost_claimable' COLLATE NOCASE)",
+        )?
+        .query_row([], |row| row.get(0))?)
 }
 
 pub(super) fn missing() -> Error {
@@ -184,6 +206,17 @@ mod tests {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch(sql).unwrap();
         look(&connection)
+    }
+
+    #[test]
+    fn what_is_missing_is_made_once() {
+        for sql in ["", CREATE, &format!("{CREATE}; {INDEX}")] {
+            let connection = Connection::open_in_memory().unwrap();
+            connection.execute_batch(sql).unwrap();
+            assert_eq!(is_complete(&connection).unwrap(), sql.contains(INDEX), "{sql}");
+            create_missing(&connection).unwrap();
+            assert!(is_complete(&connection).unwrap(), "{sql}");
+        }
     }
 
     #[test]
