@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ffi};
 
+use super::failure;
 use super::file::{File, Identity};
 use super::gate::Gates;
 use super::neighbour::{self, Stamp};
@@ -161,6 +162,9 @@ impl Session {
             return Ok(());
         }
         if let Err(error) = file.sync_side_files() {
+            if failure::is_want_of_descriptors(&error) {
+                return Err(failure::refused("its side files", &error));
+            }
             if file.options.read_only {
                 return Err(sync_failed(&error));
             }

@@ -6,10 +6,12 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::sys::statfs::{FsType, statfs};
 use nix::unistd::{AccessFlags, faccessat};
 
+use super::failure;
 use super::neighbour::{self, Stamp};
 use crate::db::Options;
 use crate::error::{Error, ErrorKind};
@@ -54,7 +56,7 @@ impl File {
                     let why = "it has one byte and is no database; give the path of another file";
                     return Err(error_at(path, ErrorKind::NotADatabase, why));
                 }
-                let found = path.canonicalize().map_err(|error| cannot_open(path, &error.to_string()))?;
+                let found = path.canonicalize().map_err(|error| not_found(path, &error))?;
                 if is_mount_point(&found) {
                     let why = "the file is a mount of its own; SQLite would give it another write-ahead log than by its \
                                other name. Mount its folder instead";
@@ -68,9 +70,7 @@ impl File {
                     "a name in the path is longer than its filesystem allows, mostly 255 bytes; shorten it";
                 return Err(error_at(path, ErrorKind::InvalidArgument, why));
             }
-            Err(error) => {
-                return Err(cannot_open(path, &format!("{error}; look at the path and its rights")));
-            }
+            Err(error) => return Err(not_found(path, &error)),
         };
         refuse_long(&found)?;
         let beside = |suffix: &str| {
@@ -98,9 +98,10 @@ impl File {
 
     fn refuse_network_filesystem(&self) -> Result<(), Error> {
         // The file may be a mount of its own.
-        let status = statfs(&self.path)
-            .or_else(|_| statfs(self.folder()))
-            .map_err(|error| cannot_open(&self.path, &format!("statfs of its folder: {error}")))?;
+        let status = statfs(&self.path).or_else(|_| statfs(self.folder())).map_err(|error| {
+            let why = failure::refused("statfs of its folder", &error.into());
+            self.error(why.kind(), why.message())
+        })?;
         match network_filesystem(status.filesystem_type()) {
             None => Ok(()),
             Some(name) => Err(self.error(
@@ -227,6 +228,15 @@ fn is_mount_point(path: &Path) -> bool {
     mounts.lines().any(|line| line.split(' ').nth(4) == Some(&escaped))
 }
 
+/// Of a path that cannot be followed.
+fn not_found(path: &Path, error: &io::Error) -> Error {
+    let why = match error.raw_os_error() {
+        Some(libc::EACCES) => failure::not_opened(path, error),
+        _ => failure::refused("the path", error),
+    };
+    error_at(path, why.kind(), format_args!("cannot be opened: {}", why.message()))
+}
+
 fn cannot_open(path: &Path, why: &str) -> Error {
     error_at(path, ErrorKind::CannotOpen, format_args!("cannot be opened: {why}"))
 }
@@ -302,9 +312,10 @@ fn missing(path: &Path, options: &Options) -> Result<PathBuf, Error> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let folder = folder
-        .canonicalize()
-        .map_err(|error| cannot_open(path, &format!("its folder: {error}; make the folder first")))?;
+    let folder = folder.canonicalize().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => cannot_open(path, &format!("its folder: {error}; make the folder first")),
+        _ => not_found(path, &error),
+    })?;
     Ok(folder.join(name))
 }
 

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use nix::fcntl::posix_fallocate;
 use rusqlite::ffi;
 
+use super::failure;
 use super::file::{File, Identity};
 use super::neighbour::{BOARD_SIZE, Board, SharedBoard, futex_wait, futex_wake_one};
 use crate::error::{Error, ErrorKind};
@@ -132,16 +133,8 @@ impl Gate {
     fn open(file: &File, make: bool) -> Result<Option<Gate>, Error> {
         let path = file.board_path();
         let fail = |error: io::Error| {
-            let kind = match error.raw_os_error() {
-                Some(libc::ENOSPC | libc::EDQUOT) => ErrorKind::Full,
-                Some(libc::EACCES | libc::EPERM | libc::EROFS) => ErrorKind::ReadOnly,
-                Some(libc::EIO) => ErrorKind::Io,
-                _ => ErrorKind::CannotOpen,
-            };
-            Error::new(
-                kind,
-                format!("its side file -fencepost: {error}; it is made with the file's own rights"),
-            )
+            let why = failure::not_opened(path, &error);
+            Error::new(why.kind(), format!("its side file {}", why.message()))
         };
         let database = file.path.metadata().map_err(fail)?;
         let mode = database.mode() & 0o777;

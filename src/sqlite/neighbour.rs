@@ -19,10 +19,14 @@
 
 #![allow(unsafe_code)]
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
+use std::io;
 use std::ops::Deref;
 use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -32,6 +36,7 @@ use libc::flock;
 use nix::errno::Errno;
 use rusqlite::{Connection, ffi};
 
+use super::failure;
 use crate::error::{Error, ErrorKind};
 use crate::fork;
 use crate::turn::Inside;
@@ -311,14 +316,64 @@ fn set_errno(value: c_int) {
     unsafe { *libc::__errno_location() = value }
 }
 
+thread_local! {
+    /// Why the last `open` of this thread has failed, and of what; `None` when it has not.
+    static NOT_OPENED: RefCell<Option<(c_int, CString)>> = const { RefCell::new(None) };
+}
+
+/// Why SQLite could not open a file just now, and which: it has one answer for all errors (SQLITE_CANTOPEN).
+pub(crate) fn why_not_opened() -> Option<(io::Error, PathBuf)> {
+    let (error, path) = NOT_OPENED.try_with(RefCell::take).ok()??;
+    Some((io::Error::from_raw_os_error(error), PathBuf::from(OsString::from_vec(path.into_bytes()))))
+}
+
+/// Notes how an `open` has ended; its error is 0 when it has not failed.
+fn note_opened(path: &CStr, error: c_int) {
+    let _ = NOT_OPENED.try_with(|noted| {
+        let mut noted = noted.borrow_mut();
+        // Where it may not make a file, SQLite asks again for the file as it is.
+        let again = error == libc::ENOENT && noted.as_ref().is_some_and(|(_, before)| **before == *path);
+        if !again {
+            *noted = (error != 0).then(|| (error, path.to_owned()));
+        }
+    });
+}
+
+/// The number of this process's user, whose rights count for files.
+pub(crate) fn user() -> libc::uid_t {
+    // SAFETY: geteuid(2) has no preconditions.
+    unsafe { libc::geteuid() }
+}
+
+/// How many descriptors this process may have.
+pub(crate) fn descriptor_limit() -> libc::rlim_t {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes at most one `rlimit`, which is exclusively borrowed.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    limit.rlim_cur
+}
+
 /// SQLite's "open".
 unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
+    // SAFETY: the arguments are those of SQLite's call.
+    let fd = unsafe { open_or_reuse(path, flags, mode) };
+    let error = errno();
+    // SAFETY: SQLite passes a NUL-terminated path that outlives the call.
+    note_opened(unsafe { CStr::from_ptr(path) }, if fd < 0 { error } else { 0 });
+    set_errno(if fd < 0 { not_for_lack_of_rights(error) } else { error });
+    fd
+}
+
+/// # Safety
+///
+/// `path` is NUL-terminated.
+unsafe fn open_or_reuse(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
     occupy_standard_descriptors();
     let access = flags & libc::O_ACCMODE;
     let mut files = files();
     files.park_unknown();
     if flags & (libc::O_EXCL | libc::O_TRUNC) == 0 {
-        // SAFETY: SQLite passes a NUL-terminated path that outlives the call.
+        // SAFETY: by this function's contract.
         if let Some(key) = unsafe { accessible_file(path, flags) }
             && let Some(fd) = files.reuse(key, access)
         {
@@ -330,7 +385,7 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_i
     let error = errno();
     if fd < 0 {
         drop(files);
-        set_errno(not_for_lack_of_rights(error));
+        set_errno(error);
         return fd;
     }
     match look_at(fd) {
@@ -348,7 +403,8 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_i
         Err(_) => {
             files.keep_unknown(fd, access);
             drop(files);
-            set_errno(libc::EISDIR);
+            // Not one after which SQLite tries again, whatever it was.
+            set_errno(libc::EIO);
             return -1;
         }
     }
@@ -534,11 +590,7 @@ fn look_for_ofd_locks() -> Result<(), Error> {
     // SAFETY: the name is NUL-terminated.
     let fd = unsafe { libc::memfd_create(c"fencepost".as_ptr(), libc::MFD_CLOEXEC) };
     if fd < 0 {
-        let why = std::io::Error::last_os_error();
-        return Err(Error::new(
-            ErrorKind::CannotOpen,
-            format!("memfd_create: {why}; try again when that has passed"),
-        ));
+        return Err(failure::refused("memfd_create", &io::Error::last_os_error()));
     }
     let answer = lock(fd, libc::F_OFD_GETLK, &mut whole_file(libc::F_RDLCK));
     close(fd);

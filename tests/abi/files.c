@@ -70,6 +70,7 @@ static void directories_and_what_is_not_there(void) {
     refused(FENCEPOST_CANNOT_OPEN, "x.db/");
     shell("touch file");
     refused(FENCEPOST_CANNOT_OPEN, "file/x.db");
+    CHECK(strstr(error.message, "no folder") != NULL);
     refused(FENCEPOST_CANNOT_OPEN, "file/");
 }
 
@@ -155,6 +156,7 @@ static void symbolic_links_are_followed(void) {
     shell("ln -s nothing dangling.db && ln -s loop.db loop.db");
     refused(FENCEPOST_CANNOT_OPEN, "dangling.db");
     refused(FENCEPOST_CANNOT_OPEN, "loop.db");
+    CHECK(strstr(error.message, "look at the links") != NULL);
 }
 
 static void one_file_by_several_paths_is_one_file(void) {
@@ -657,17 +659,73 @@ static void descriptors_that_the_host_has_closed(void) {
     for (int fd = 3; fd < 20; fd++) CHECK(fcntl(fd, F_GETFD) != -1);
 }
 
+/* So many descriptors, and no more, until it is called with RLIM_INFINITY. */
+static void limit_descriptors(rlim_t count) {
+    static struct rlimit all;
+    struct rlimit limit;
+
+    if (all.rlim_cur == 0) CHECK(getrlimit(RLIMIT_NOFILE, &all) == 0);
+    limit = all;
+    if (count != RLIM_INFINITY) limit.rlim_cur = count;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+}
+
+static void says_that_no_descriptor_is_left(const char *limit) {
+    CHECK(strstr(error.message, "no file descriptor left") != NULL && strstr(error.message, "RLIMIT_NOFILE") != NULL);
+    CHECK(strstr(error.message, limit) != NULL);
+}
+
 static void no_descriptor_free_at_the_first_open(void) {
-    struct rlimit all, none;
     fencepost_db *db;
 
-    CHECK(getrlimit(RLIMIT_NOFILE, &all) == 0);
-    none = all;
-    none.rlim_cur = 3;
-    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    limit_descriptors(3);
     ANSWERS(FENCEPOST_CANNOT_OPEN, open_with("jobs.db", 0, &db));
-    CHECK(setrlimit(RLIMIT_NOFILE, &all) == 0);
+    says_that_no_descriptor_is_left(" 3 ");
+    limit_descriptors(RLIM_INFINITY);
     works("jobs.db");
+    limit_descriptors(3);
+    ANSWERS(FENCEPOST_CANNOT_OPEN, open_with("other.db", 0, &db));
+    says_that_no_descriptor_is_left(" 3 ");
+}
+
+/* Whichever call and whichever file it is. In a process of its own, which has no descriptors from before. */
+static int with_descriptors(int count, uint32_t flags, bool at_open) {
+    int ended;
+    pid_t child = fork();
+
+    if (child == 0) {
+        char limit[8];
+        fencepost_db *db;
+        fencepost_job *job;
+
+        snprintf(limit, sizeof limit, " %d ", count);
+        if (at_open) limit_descriptors((rlim_t)count);
+        fencepost_status status = open_with("jobs.db", flags, &db);
+        limit_descriptors((rlim_t)count);
+        if (status == FENCEPOST_OK) status = fencepost_state(db, "a", &job, &error);
+        if (status == FENCEPOST_OK && flags == 0) status = fencepost_release(db, "a", "w", 1, &error);
+        if (status >= 0) _exit(0);
+        if (status != FENCEPOST_CANNOT_OPEN) fail(__FILE__, __LINE__, "with %d: %s", count, error.message);
+        says_that_no_descriptor_is_left(limit);
+        _exit(2);
+    }
+    CHECK(waitpid(child, &ended, 0) == child && WIFEXITED(ended));
+    return WEXITSTATUS(ended);
+}
+
+static void no_descriptor_free_later(void) {
+    shell("sqlite3 jobs.db \"PRAGMA journal_mode = wal; %s; INSERT INTO jobs(id) VALUES ('a')\" > /dev/null", TABLE);
+    fencepost_close(open_ready("jobs.db"));
+    for (int which = 0; which < 4; which++) {
+        int refusals = 0;
+
+        for (int count = 3; count < 40; count++) {
+            int answer = with_descriptors(count, which & 1 ? FENCEPOST_OPEN_READ_ONLY : 0, which & 2);
+            CHECK(answer == 0 || (answer == 2 && count < 30));
+            refusals += answer == 2;
+        }
+        CHECK(refusals > 0);
+    }
 }
 
 /* Filled by someone else to the last byte, so that nothing at all can be made. */
@@ -783,6 +841,7 @@ int main(int count, char **arguments) {
         {"a file that is a mount of its own", a_file_that_is_a_mount_of_its_own},
         {"descriptors that the host has closed", descriptors_that_the_host_has_closed},
         {"no descriptor free at the first open", no_descriptor_free_at_the_first_open},
+        {"no descriptor free later", no_descriptor_free_later},
         {"a full disk", a_full_disk},
         {"a disk that was full before", a_disk_that_was_full_before},
         {"network filesystems are refused by name", network_filesystems_are_refused_by_name},
