@@ -92,7 +92,8 @@ impl Session {
             return Err(Error::new(
                 ErrorKind::ReadOnly,
                 "this user may not write the file; give it the right, or open it READ_ONLY",
-            ));
+            )
+            .with_sqlite_code(ffi::SQLITE_READONLY));
         }
         let session = Session {
             sql,
@@ -496,14 +497,11 @@ pub(super) fn retry<T>(deadline: Instant, mut attempt: impl FnMut() -> Result<T,
     }
 }
 
-/// Adds to an error which file it is about.
+/// Adds to an error which file it is about, and which of its files this user may not write: SQLite opens those to read
+/// only, and says nothing before the next write.
 pub(super) fn explained(file: &File, error: Error) -> Error {
-    let for_lack_of_rights =
-        error.kind() == ErrorKind::CannotOpen && !file.options.read_only && !file.folder_is_writable();
-    let (kind, more) = if for_lack_of_rights {
-        (ErrorKind::ReadOnly, " (this user may not make files in the folder, as SQLite must)")
-    } else {
-        (error.kind(), "")
-    };
-    file.error(kind, format!("{}{more}", error.message())).with_sqlite_code(error.sqlite_code())
+    let read_only = error.sqlite_code() & 0xff == ffi::SQLITE_READONLY && !file.options.read_only;
+    let why =
+        read_only.then(|| file.in_the_way()).flatten().map_or_else(String::new, |why| format!(": {why}"));
+    file.error(error.kind(), format_args!("{}{why}", error.message())).with_sqlite_code(error.sqlite_code())
 }

@@ -184,16 +184,30 @@ impl File {
         match log {
             Ok(log) => Ok(Some(log)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::new(
-                ErrorKind::CannotOpen,
-                format!("its -wal: {error}; allow this user to read it"),
-            )),
+            Err(error) => Err(failure::not_opened(&self.side_paths[0], &error)),
         }
     }
 
-    /// Whether this process may make files in the folder, as SQLite must.
-    pub(crate) fn folder_is_writable(&self) -> bool {
-        faccessat(AT_FDCWD, self.folder(), AccessFlags::W_OK | AccessFlags::X_OK, AtFlags::AT_EACCESS).is_ok()
+    /// Which of the files this user may not write, and why; or the folder, where SQLite must make files.
+    pub(crate) fn in_the_way(&self) -> Option<String> {
+        let [wal, shm, board] = &self.side_paths;
+        let refused = |path: &Path, rights: AccessFlags| {
+            let refused = faccessat(AT_FDCWD, path, rights, AtFlags::AT_EACCESS).err()?;
+            (refused != Errno::ENOENT).then_some(refused)
+        };
+        for path in [&self.path, wal, shm, &self.journal, board] {
+            match refused(path, AccessFlags::R_OK | AccessFlags::W_OK) {
+                Some(Errno::EACCES | Errno::EPERM) => {
+                    let name = path.file_name().unwrap_or_default().display();
+                    return Some(format!("{name}: {}", failure::owned_by_another(path)));
+                }
+                Some(Errno::EROFS) => return Some("the filesystem is mounted to be read only".to_owned()),
+                _ => {}
+            }
+        }
+        refused(self.folder(), AccessFlags::W_OK | AccessFlags::X_OK).map(|_| {
+            format!("this user ({}) may not make files in the folder, as SQLite must", neighbour::user())
+        })
     }
 
     /// An error about this file.

@@ -424,6 +424,51 @@ static void rights_that_were_given_up_are_gone(void) {
     ANSWERS(FENCEPOST_CANNOT_OPEN, open_with("jobs.db", FENCEPOST_OPEN_READ_ONLY, &db));
 }
 
+/* Left behind by one who was killed, and not this user's. The database and its folder are. */
+static void side_files_of_another_user(void) {
+    static const struct {
+        const char *name, *mode, *keep;
+        fencepost_status status;
+    } left[] = {
+        {"jobs.db-wal", "600", "wal", FENCEPOST_CANNOT_OPEN},       {"jobs.db-wal", "644", "wal", FENCEPOST_READ_ONLY},
+        {"jobs.db-shm", "600", "wal", FENCEPOST_CANNOT_OPEN},       {"jobs.db-shm", "644", "wal", FENCEPOST_READ_ONLY},
+        {"jobs.db-journal", "600", "delete", FENCEPOST_CANNOT_OPEN}, {"jobs.db-fencepost", "600", "wal", FENCEPOST_CANNOT_OPEN},
+    };
+
+    if (getuid() != 0) skip("only root has files that are not the user's");
+    for (size_t index = 0; index < sizeof left / sizeof *left; index++) {
+        char *mode;
+        pid_t child;
+        int ended;
+
+        shell("rm -rf jobs.db* && sqlite3 jobs.db \"PRAGMA journal_mode = %s; %s; INSERT INTO jobs(id) VALUES ('a')\" > /dev/null",
+              left[index].keep, TABLE);
+        if ((child = fork()) == 0) {
+            fencepost_db *db;
+            ANSWERS(FENCEPOST_OK, open_with("jobs.db", FENCEPOST_OPEN_KEEP_JOURNAL_MODE, &db));
+            ANSWERS(FENCEPOST_OK, fencepost_enqueue(db, "b", &error));
+            _exit(0);
+        }
+        CHECK(waitpid(child, &ended, 0) == child && ended == 0);
+        shell("test -e %s || head -c 2000 /dev/zero > %s", left[index].name, left[index].name);
+        shell("chown -R 65534:65534 . && chown 0:0 %s && chmod %s %s", left[index].name, left[index].mode, left[index].name);
+        if ((child = fork()) == 0) {
+            fencepost_db *db;
+            become_nobody();
+            fencepost_status status = open_with("jobs.db", FENCEPOST_OPEN_KEEP_JOURNAL_MODE, &db);
+            if (status == FENCEPOST_OK) status = fencepost_enqueue(db, "c", &error);
+            CHECK(asprintf(&mode, "(mode 0%s)", left[index].mode) > 0);
+            if (status != left[index].status || strstr(error.message, left[index].name) == NULL ||
+                strstr(error.message, "user 0 ") == NULL || strstr(error.message, mode) == NULL ||
+                strstr(error.message, "do not remove it") == NULL) {
+                fail(__FILE__, __LINE__, "%s %s: %s", left[index].name, left[index].mode, error.message);
+            }
+            _exit(0);
+        }
+        CHECK(waitpid(child, &ended, 0) == child && ended == 0);
+    }
+}
+
 /* Its descriptor, the first of the file, cannot take write locks. */
 static void a_read_only_handle_keeps_no_other_from_writing(void) {
     static const char *const modes[] = {"wal", "delete"};
@@ -830,6 +875,7 @@ int main(int count, char **arguments) {
         {"a folder that can only be read", a_folder_that_can_only_be_read},
         {"a read-only handle writes nothing", a_read_only_handle_writes_nothing},
         {"rights that were given up are gone", rights_that_were_given_up_are_gone},
+        {"side files of another user", side_files_of_another_user},
         {"a read-only handle keeps no other from writing", a_read_only_handle_keeps_no_other_from_writing},
         {"the host's locks outlive every call", the_hosts_locks_outlive_every_call},
         {"deleted while open", deleted_while_open},
