@@ -136,7 +136,10 @@ pub(super) fn refused(what: &str, error: &io::Error) -> Error {
             ErrorKind::CannotOpen,
             "the system has no file descriptor left; end programs that have many, or raise its limit (fs.file-max)",
         ),
-        Some(libc::EACCES | libc::EPERM) => (ErrorKind::CannotOpen, "give this user the right"),
+        Some(libc::EACCES) => (ErrorKind::CannotOpen, "give this user the right"),
+        Some(libc::EPERM | libc::ENOSYS) => {
+            (ErrorKind::CannotOpen, "give this process the right; a sandbox (seccomp) may refuse it the call")
+        }
         Some(libc::EROFS) => (
             ErrorKind::ReadOnly,
             "its filesystem is mounted to be read only; mount it to be written, or open the database READ_ONLY",

@@ -7,9 +7,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::sys::statfs::{FsType, statfs};
-use nix::unistd::{AccessFlags, faccessat};
 
 use super::failure;
 use super::neighbour::{self, Stamp};
@@ -100,7 +98,8 @@ impl File {
         // The file may be a mount of its own.
         let status = statfs(&self.path).or_else(|_| statfs(self.folder())).map_err(|error| {
             let why = failure::refused("statfs of its folder", &error.into());
-            self.error(why.kind(), why.message())
+            let message = format!("{}, or pass ALLOW_NETWORK_FILESYSTEM for a local disk", why.message());
+            self.error(why.kind(), message)
         })?;
         match network_filesystem(status.filesystem_type()) {
             None => Ok(()),
@@ -191,12 +190,12 @@ impl File {
     /// Which of the files this user may not write, and why; or the folder, where SQLite must make files.
     pub(crate) fn in_the_way(&self) -> Option<String> {
         let [wal, shm, board] = &self.side_paths;
-        let refused = |path: &Path, rights: AccessFlags| {
-            let refused = faccessat(AT_FDCWD, path, rights, AtFlags::AT_EACCESS).err()?;
-            (refused != Errno::ENOENT).then_some(refused)
+        let refused = |path: &Path, rights| {
+            let path = CString::new(path.as_os_str().as_encoded_bytes()).ok()?;
+            neighbour::access(&path, rights).err().filter(|error| *error != Errno::ENOENT)
         };
         for path in [&self.path, wal, shm, &self.journal, board] {
-            match refused(path, AccessFlags::R_OK | AccessFlags::W_OK) {
+            match refused(path, libc::R_OK | libc::W_OK) {
                 Some(Errno::EACCES | Errno::EPERM) => {
                     let name = path.file_name().unwrap_or_default().display();
                     return Some(format!("{name}: {}", failure::owned_by_another(path)));
@@ -205,7 +204,7 @@ impl File {
                 _ => {}
             }
         }
-        refused(self.folder(), AccessFlags::W_OK | AccessFlags::X_OK).map(|_| {
+        refused(self.folder(), libc::W_OK | libc::X_OK).map(|_| {
             format!("this user ({}) may not make files in the folder, as SQLite must", neighbour::user())
         })
     }

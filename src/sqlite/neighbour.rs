@@ -253,35 +253,70 @@ fn look_at(fd: RawFd) -> Result<libc::stat, Errno> {
 /// Asks for nothing else: whoever asks for a file's times makes the kernel note the next write to it at a time of
 /// its own, and each sync write the inode as well (measured on Linux 6.18, ext4: 60 instead of 85 microseconds).
 pub(crate) fn identity(path: &CStr) -> Option<(u64, u64)> {
-    look(path, libc::STATX_INO).map(|found| device_and_inode(&found))
+    look(path, libc::STATX_INO).map(|found| found.file)
 }
 
-/// What changes whenever a name in a folder is made, removed or given to another file: the folder itself, and the
+/// What changes whenever a name in a folder is made, removed or given to another file: which folder it is, and the
 /// time of its last change, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    folder: (u64, u64),
+    file: (u64, u64),
     pub(crate) changed: i128,
 }
 
 pub(crate) fn stamp(folder: &CStr) -> Option<Stamp> {
-    look(folder, libc::STATX_INO | libc::STATX_CTIME).map(|found| Stamp {
-        folder: device_and_inode(&found),
-        changed: i128::from(found.stx_ctime.tv_sec) * 1_000_000_000 + i128::from(found.stx_ctime.tv_nsec),
+    look(folder, libc::STATX_INO | libc::STATX_CTIME)
+}
+
+/// statx(2); where a sandbox refuses that call, fstatat(2), which asks for all there is.
+fn look(path: &CStr, what: libc::c_uint) -> Option<Stamp> {
+    let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+    // SAFETY: a zeroed `statx` is valid, the path is NUL-terminated, and the kernel writes at most one `statx`.
+    let (answer, found) = unsafe {
+        let mut found: libc::statx = std::mem::zeroed();
+        (libc::statx(libc::AT_FDCWD, path.as_ptr(), 0, what, &raw mut found), found)
+    };
+    if answer == 0 {
+        return Some(Stamp {
+            file: (libc::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino),
+            changed: nanoseconds(found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec.into()),
+        });
+    }
+    if errno() == libc::ENOENT {
+        return None;
+    }
+    let found = stat(path, 0)?;
+    Some(Stamp {
+        file: (found.st_dev, found.st_ino),
+        changed: nanoseconds(found.st_ctime, found.st_ctime_nsec),
     })
 }
 
-fn look(path: &CStr, what: libc::c_uint) -> Option<libc::statx> {
-    // SAFETY: a zeroed `statx` is valid, the path is NUL-terminated, and the kernel writes at most one `statx`.
+/// fstatat(2).
+fn stat(path: &CStr, flags: c_int) -> Option<libc::stat> {
+    // SAFETY: a zeroed `stat` is valid, the path is NUL-terminated, and the kernel writes at most one `stat`.
     unsafe {
-        let mut found: libc::statx = std::mem::zeroed();
-        let answer = libc::statx(libc::AT_FDCWD, path.as_ptr(), 0, what, &raw mut found);
+        let mut found: libc::stat = std::mem::zeroed();
+        let answer = libc::fstatat(libc::AT_FDCWD, path.as_ptr(), &raw mut found, flags);
         (answer == 0).then_some(found)
     }
 }
 
-fn device_and_inode(found: &libc::statx) -> (u64, u64) {
-    (libc::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino)
+/// Whether this process's effective user has these rights (faccessat(2)).
+pub(crate) fn access(path: &CStr, rights: c_int) -> Result<(), Errno> {
+    // SAFETY: the path is NUL-terminated, and the kernel only reads it; the others have no preconditions.
+    unsafe {
+        match Errno::result(libc::faccessat(libc::AT_FDCWD, path.as_ptr(), rights, libc::AT_EACCESS)) {
+            // A sandbox may refuse faccessat2(2), which the C library asks, and not access(2), which goes by the real
+            // user.
+            Err(Errno::ENOSYS | Errno::EPERM)
+                if libc::getuid() == libc::geteuid() && libc::getgid() == libc::getegid() =>
+            {
+                Errno::result(libc::access(path.as_ptr(), rights)).map(drop)
+            }
+            other => other.map(drop),
+        }
+    }
 }
 
 fn is_of(status: &libc::stat, key: Key) -> bool {
@@ -455,16 +490,10 @@ unsafe fn open_locker(files: &mut Files, path: *const c_char, flags: c_int) {
 unsafe fn accessible_file(path: *const c_char, flags: c_int) -> Option<Key> {
     let follow = if flags & libc::O_NOFOLLOW == 0 { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
     let rights = if flags & libc::O_ACCMODE == libc::O_RDONLY { libc::R_OK } else { libc::R_OK | libc::W_OK };
-    // SAFETY: a zeroed `stat` is valid, the path is NUL-terminated, and the kernel writes at most one `stat`.
-    let status = unsafe {
-        let mut status: libc::stat = std::mem::zeroed();
-        if libc::fstatat(libc::AT_FDCWD, path, &raw mut status, follow) != 0
-            || libc::faccessat(libc::AT_FDCWD, path, rights, libc::AT_EACCESS) != 0
-        {
-            return None;
-        }
-        status
-    };
+    // SAFETY: by this function's contract.
+    let path = unsafe { CStr::from_ptr(path) };
+    let status = stat(path, follow)?;
+    access(path, rights).ok()?;
     is_regular(&status).then_some(Key(status.st_dev, status.st_ino))
 }
 
@@ -587,15 +616,25 @@ pub(crate) fn install() -> Result<(), Error> {
 }
 
 fn look_for_ofd_locks() -> Result<(), Error> {
-    // SAFETY: the name is NUL-terminated.
-    let fd = unsafe { libc::memfd_create(c"fencepost".as_ptr(), libc::MFD_CLOEXEC) };
+    // Any file will do of which nobody needs the locks that closing it drops. A sandbox may refuse the first call.
+    // SAFETY: the names are NUL-terminated.
+    let fd = unsafe {
+        match libc::memfd_create(c"fencepost".as_ptr(), libc::MFD_CLOEXEC) {
+            -1 => libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC),
+            fd => fd,
+        }
+    };
     if fd < 0 {
-        return Err(failure::refused("memfd_create", &io::Error::last_os_error()));
+        return Err(failure::refused("memfd_create, and /dev/null instead", &io::Error::last_os_error()));
     }
     let answer = lock(fd, libc::F_OFD_GETLK, &mut whole_file(libc::F_RDLCK));
+    let error = io::Error::last_os_error();
     close(fd);
     if answer == 0 {
         return Ok(());
+    }
+    if error.raw_os_error() != Some(libc::EINVAL) {
+        return Err(failure::refused("fcntl(F_OFD_GETLK)", &error));
     }
     Err(Error::new(
         ErrorKind::Unsupported,
@@ -672,7 +711,15 @@ pub(crate) fn futex_wait(word: &AtomicU32, seen: u32, time: Duration) -> bool {
     };
     // SAFETY: the word and the time outlive the call, and the kernel only reads them. Without FUTEX_PRIVATE_FLAG
     // the word is found by its file, so other processes can wake it.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, &raw const limit) == 0 }
+    if unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, &raw const limit) == 0 }
+    {
+        return true;
+    }
+    if !matches!(errno(), libc::EAGAIN | libc::EINTR | libc::ETIMEDOUT) {
+        // A sandbox refuses the call. To come back at once would keep the processor busy for the whole wait.
+        std::thread::sleep(time);
+    }
+    false
 }
 
 /// Wakes the one that has slept longest on the word, in whatever process; whether there was one.
@@ -754,5 +801,47 @@ pub(crate) fn register_fork_handlers() {
     if !DONE.swap(true, Ordering::Relaxed) {
         // SAFETY: the functions never unwind and stay loaded (the library is linked nodelete).
         unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From now on the system refuses this thread a call, when its second argument is `second` (seccomp(2)).
+    fn refuse(call: libc::c_long, second: u32, error: c_int) {
+        const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+        const IS: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+        const ANSWER: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+        let step = |code, k, jt, jf| libc::sock_filter { code, jt, jf, k };
+        // Of `seccomp_data`: the call's number at 0, its second argument at 24.
+        let mut steps = [
+            step(LOAD, 0, 0, 0),
+            step(IS, call as u32, 0, 3),
+            step(LOAD, 24, 0, 0),
+            step(IS, second, 0, 1),
+            step(ANSWER, libc::SECCOMP_RET_ERRNO | error as u32, 0, 0),
+            step(ANSWER, libc::SECCOMP_RET_ALLOW, 0, 0),
+        ];
+        let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+        // SAFETY: the program and its steps outlive the calls, and the kernel only reads them.
+        unsafe {
+            assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+            assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
+        }
+    }
+
+    #[test]
+    fn where_futexes_are_refused_a_wait_takes_its_time() {
+        for error in [libc::EPERM, libc::ENOSYS] {
+            let waiter = std::thread::spawn(move || {
+                let (word, time) = (AtomicU32::new(1), Duration::from_millis(20));
+                refuse(libc::SYS_futex, libc::FUTEX_WAIT as u32, error);
+                let begin = std::time::Instant::now();
+                assert!(!futex_wait(&word, 1, time));
+                assert!(begin.elapsed() >= time);
+            });
+            waiter.join().unwrap();
+        }
     }
 }

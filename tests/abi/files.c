@@ -1,10 +1,16 @@
 /* Files of every kind: each is used, or refused with a clear status and left as it is. */
 #include "test.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
+#include <stddef.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -848,6 +854,74 @@ static void local_filesystems_are_used(void) {
     }
 }
 
+/* --- sandboxes --- */
+
+/* From now on the system refuses this process and its children a call; with `length`, only for so many bytes, as mmap(2)
+ * has them in its second argument. */
+static void refuse(long call, int with, uint32_t length) {
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, length ? offsetof(struct seccomp_data, args[1]) : offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, length ? length : (uint32_t)call, 0, 2),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, length ? offsetof(struct seccomp_data, args[3]) : offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, length ? MAP_SHARED : (uint32_t)call, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)with),
+    };
+    struct sock_fprog program = {.len = sizeof steps / sizeof *steps, .filter = steps};
+
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) skip("it may not make a sandbox");
+}
+
+/* One of before statx(2) and its like answers as if the call were forbidden, or unknown. */
+static void old_sandboxes(void) {
+    static const long newer[] = {SYS_statx, SYS_memfd_create, SYS_fallocate, SYS_faccessat2};
+    static const int answers[] = {EPERM, ENOSYS};
+
+    for (size_t index = 0; index < sizeof answers / sizeof *answers; index++) {
+        int ended;
+        pid_t child = fork();
+
+        if (child == 0) {
+            fencepost_db *db;
+
+            for (size_t call = 0; call < sizeof newer / sizeof *newer; call++) refuse(newer[call], answers[index], 0);
+            works("jobs.db");
+            struct stat page;
+            CHECK(stat("jobs.db-fencepost", &page) == 0 && page.st_size == 4096 && page.st_blocks > 0);
+            /* Descriptors that were kept are used again. */
+            int free = dup(STDOUT_FILENO);
+            for (int round = 0; round < 5; round++) {
+                ANSWERS(FENCEPOST_OK, open_with("jobs.db", 0, &db));
+                ANSWERS(FENCEPOST_NOT_FOUND, fencepost_release(db, "none", "w", 1, &error));
+                fencepost_close(db);
+            }
+            CHECK(dup(STDOUT_FILENO) <= free + 3);
+            exit(0);
+        }
+        CHECK(waitpid(child, &ended, 0) == child && ended == 0);
+        shell("rm jobs.db*");
+    }
+}
+
+static void calls_that_cannot_be_done_without_are_named(void) {
+    fencepost_db *db = open_ready("other.db");
+
+    fencepost_close(db);
+    refuse(SYS_mmap, EPERM, 4096);
+    ANSWERS(FENCEPOST_OK, open_with("jobs.db", FENCEPOST_OPEN_KEEP_JOURNAL_MODE, &db));
+    ANSWERS(FENCEPOST_CANNOT_OPEN, fencepost_init_db(db, &error));
+    CHECK(strncmp(error.message, "mmap of its side file -fencepost: ", 34) == 0 && strstr(error.message, "seccomp") != NULL);
+    fencepost_close(db);
+    refuse(SYS_statfs, EPERM, 0);
+    ANSWERS(FENCEPOST_CANNOT_OPEN, open_with("jobs.db", 0, &db));
+    CHECK(strncmp(error.message, "statfs", 6) == 0 && strstr(error.message, "ALLOW_NETWORK_FILESYSTEM") != NULL);
+    ANSWERS(FENCEPOST_OK, open_with("jobs.db", FENCEPOST_OPEN_ALLOW_NETWORK_FILESYSTEM, &db));
+    fencepost_close(db);
+}
+
 int main(int count, char **arguments) {
     static const struct test tests[] = {
         {"names that are no file", names_that_are_no_file},
@@ -892,6 +966,8 @@ int main(int count, char **arguments) {
         {"a disk that was full before", a_disk_that_was_full_before},
         {"network filesystems are refused by name", network_filesystems_are_refused_by_name},
         {"local filesystems are used", local_filesystems_are_used},
+        {"old sandboxes", old_sandboxes},
+        {"calls that cannot be done without are named", calls_that_cannot_be_done_without_are_named},
         {NULL, NULL},
     };
     return run_tests(count, arguments, tests);
