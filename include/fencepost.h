@@ -47,7 +47,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** The longest id, owner, result or path, in bytes without the NUL: 16 MiB. */
+/** The longest id, owner or result, in bytes without the NUL: 16 MiB. (A path: see fencepost_open.) */
 #define FENCEPOST_MAX_TEXT 16777216
 
 /** The version in one number, for comparing: 0x00MMmmpp. */
@@ -359,7 +359,9 @@ extern "C" {
  * Opens the database file at `path`, making an empty one when it is missing (see FENCEPOST_OPEN_EXISTING),
  * and gives a handle on it.
  *
- * `path`: UTF-8, not NULL. Symbolic links are followed. The empty path, ":memory:" and "file:" URIs are
+ * `path`: UTF-8, not NULL, at most 4095 bytes (PATH_MAX, path_resolution(7)). From / on and without symbolic
+ * links it may have 504 (512, less "-journal": sqlite3.c, MAX_PATHNAME), and the file's name 245 (NAME_MAX,
+ * less "-fencepost"); a longer one is INVALID_ARGUMENT. Symbolic links are followed. The empty path, ":memory:" and "file:" URIs are
  * UNSUPPORTED, and so are network filesystems and files with several hard links (SQLite would give each
  * name a write-ahead log of its own).
  *
@@ -394,7 +396,7 @@ void fencepost_close(struct fencepost_db *db);
 
 /**
  * Makes the table "jobs" where it is missing, and checks its shape where it is not. Any number of times,
- * from any number of programs at once.
+ * from any number of programs at once. Where nothing is missing it only reads, whoever writes meanwhile.
  *
  * A file of another application gets the table added, and is switched to WAL unless
  * FENCEPOST_OPEN_KEEP_JOURNAL_MODE was given; nothing else in it is touched.

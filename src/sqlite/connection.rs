@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ffi};
 
+use super::failure;
 use super::file::{File, Identity};
 use super::gate::Gates;
 use super::neighbour::{self, Stamp};
@@ -98,7 +99,8 @@ impl Session {
             return Err(Error::new(
                 ErrorKind::ReadOnly,
                 "this user may not write the file; give it the right, or open it READ_ONLY",
-            ));
+            )
+            .with_sqlite_code(ffi::SQLITE_READONLY));
         }
         let session = Session {
             sql,
@@ -169,6 +171,9 @@ impl Session {
             return Ok(());
         }
         if let Err(error) = file.sync_side_files() {
+            if failure::is_want_of_descriptors(&error) {
+                return Err(failure::refused("its side files", &error));
+            }
             if file.options.read_only {
                 return Err(sync_failed(&error));
             }
@@ -535,14 +540,11 @@ pub(super) fn explained(file: &File, gates: &Gates, error: Error) -> Error {
     }
 }
 
-/// Adds to an error which file it is about.
+/// Adds to an error which file it is about, and which of its files this user may not write: SQLite opens those to read
+/// only, and says nothing before the next write.
 fn about(file: &File, error: Error) -> Error {
-    let for_lack_of_rights =
-        error.kind() == ErrorKind::CannotOpen && !file.options.read_only && !file.folder_is_writable();
-    let (kind, more) = if for_lack_of_rights {
-        (ErrorKind::ReadOnly, " (this user may not make files in the folder, as SQLite must)")
-    } else {
-        (error.kind(), "")
-    };
-    file.error(kind, format!("{}{more}", error.message())).with_sqlite_code(error.sqlite_code())
+    let read_only = error.sqlite_code() & 0xff == ffi::SQLITE_READONLY && !file.options.read_only;
+    let why =
+        read_only.then(|| file.in_the_way()).flatten().map_or_else(String::new, |why| format!(": {why}"));
+    file.error(error.kind(), format_args!("{}{why}", error.message())).with_sqlite_code(error.sqlite_code())
 }

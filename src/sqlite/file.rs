@@ -6,10 +6,10 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::errno::Errno;
 use nix::sys::statfs::{FsType, statfs};
-use nix::unistd::{AccessFlags, faccessat};
 
+use super::failure;
 use super::neighbour::{self, Stamp};
 use crate::db::Options;
 use crate::error::{Error, ErrorKind};
@@ -42,39 +42,35 @@ impl File {
                     ));
                 }
                 if metadata.nlink() > 1 {
-                    return Err(Error::new(
-                        ErrorKind::Unsupported,
-                        format!(
-                            "{}: the file has {} hard links; SQLite would give each name a write-ahead log of its \
-                             own. Remove the other names, or make them symbolic links",
-                            path.display(),
-                            metadata.nlink()
-                        ),
-                    ));
+                    let why = format!(
+                        "the file has {} hard links; SQLite would give each name a write-ahead log of its own. Remove \
+                         the other names, or make them symbolic links",
+                        metadata.nlink()
+                    );
+                    return Err(error_at(path, ErrorKind::Unsupported, why));
                 }
                 if metadata.len() == 1 {
                     // SQLite takes it for empty (os_unix.c, unixFileSize) and would write over it.
-                    let message = format!("{}: it has one byte and is no database", path.display());
-                    return Err(Error::new(ErrorKind::NotADatabase, message));
+                    let why = "it has one byte and is no database; give the path of another file";
+                    return Err(error_at(path, ErrorKind::NotADatabase, why));
                 }
-                let found = path.canonicalize().map_err(|error| cannot_open(path, &error.to_string()))?;
+                let found = path.canonicalize().map_err(|error| not_found(path, &error))?;
                 if is_mount_point(&found) {
-                    return Err(Error::new(
-                        ErrorKind::Unsupported,
-                        format!(
-                            "{}: the file is a mount of its own; SQLite would give it another write-ahead log than by \
-                             its other name. Mount its folder instead",
-                            path.display()
-                        ),
-                    ));
+                    let why = "the file is a mount of its own; SQLite would give it another write-ahead log than by its \
+                               other name. Mount its folder instead";
+                    return Err(error_at(path, ErrorKind::Unsupported, why));
                 }
                 found
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => missing(path, options)?,
-            Err(error) => {
-                return Err(cannot_open(path, &format!("{error}; look at the path and its rights")));
+            Err(error) if error.raw_os_error() == Some(libc::ENAMETOOLONG) => {
+                let why =
+                    "a name in the path is longer than its filesystem allows, mostly 255 bytes; shorten it";
+                return Err(error_at(path, ErrorKind::InvalidArgument, why));
             }
+            Err(error) => return Err(not_found(path, &error)),
         };
+        refuse_long(&found)?;
         let beside = |suffix: &str| {
             let mut path = found.clone().into_os_string();
             path.push(suffix);
@@ -100,9 +96,11 @@ impl File {
 
     fn refuse_network_filesystem(&self) -> Result<(), Error> {
         // The file may be a mount of its own.
-        let status = statfs(&self.path)
-            .or_else(|_| statfs(self.folder()))
-            .map_err(|error| cannot_open(&self.path, &format!("statfs of its folder: {error}")))?;
+        let status = statfs(&self.path).or_else(|_| statfs(self.folder())).map_err(|error| {
+            let why = failure::refused("statfs of its folder", &error.into());
+            let message = format!("{}, or pass ALLOW_NETWORK_FILESYSTEM for a local disk", why.message());
+            self.error(why.kind(), message)
+        })?;
         match network_filesystem(status.filesystem_type()) {
             None => Ok(()),
             Some(name) => Err(self.error(
@@ -185,10 +183,7 @@ impl File {
         match log {
             Ok(log) => Ok(Some(log)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::new(
-                ErrorKind::CannotOpen,
-                format!("its -wal: {error}; allow this user to read it"),
-            )),
+            Err(error) => Err(failure::not_opened(&self.side_paths[0], &error)),
         }
     }
 
@@ -197,15 +192,48 @@ impl File {
         self.path.metadata().is_ok_and(|status| status.len() == 0)
     }
 
-    /// Whether this process may make files in the folder, as SQLite must.
-    pub(crate) fn folder_is_writable(&self) -> bool {
-        faccessat(AT_FDCWD, self.folder(), AccessFlags::W_OK | AccessFlags::X_OK, AtFlags::AT_EACCESS).is_ok()
+    /// Which of the files this user may not write, and why; or the folder, where SQLite must make files.
+    pub(crate) fn in_the_way(&self) -> Option<String> {
+        let [wal, shm, board] = &self.side_paths;
+        let refused = |path: &Path, rights| {
+            let path = CString::new(path.as_os_str().as_encoded_bytes()).ok()?;
+            neighbour::access(&path, rights).err().filter(|error| *error != Errno::ENOENT)
+        };
+        for path in [&self.path, wal, shm, &self.journal, board] {
+            match refused(path, libc::R_OK | libc::W_OK) {
+                Some(Errno::EACCES | Errno::EPERM) => {
+                    let name = path.file_name().unwrap_or_default().display();
+                    return Some(format!("{name}: {}", failure::owned_by_another(path)));
+                }
+                Some(Errno::EROFS) => return Some("the filesystem is mounted to be read only".to_owned()),
+                _ => {}
+            }
+        }
+        refused(self.folder(), libc::W_OK | libc::X_OK).map(|_| {
+            format!("this user ({}) may not make files in the folder, as SQLite must", neighbour::user())
+        })
     }
 
     /// An error about this file.
     pub(crate) fn error(&self, kind: ErrorKind, message: impl std::fmt::Display) -> Error {
-        Error::new(kind, format!("{}: {message}", self.path.display()))
+        error_at(&self.path, kind, message)
     }
+}
+
+/// An error about the file at a path. The reason comes first, as a long message may be cut at its end.
+fn error_at(path: &Path, kind: ErrorKind, why: impl std::fmt::Display) -> Error {
+    Error::new(kind, format!("{why} ({})", shown(path)))
+}
+
+/// A path as it stands in a message: a long one without its middle.
+fn shown(path: &Path) -> String {
+    const END: usize = 98;
+    let path = path.to_string_lossy();
+    if path.len() <= 2 * END + "…".len() {
+        return path.into_owned();
+    }
+    let (head, tail) = (path.floor_char_boundary(END), path.ceil_char_boundary(path.len() - END));
+    format!("{}…{}", &path[..head], &path[tail..])
 }
 
 /// Whether the file is a mount of its own, such as a single file that a container is given. By its other name it would
@@ -218,8 +246,17 @@ fn is_mount_point(path: &Path) -> bool {
     mounts.lines().any(|line| line.split(' ').nth(4) == Some(&escaped))
 }
 
+/// Of a path that cannot be followed.
+fn not_found(path: &Path, error: &io::Error) -> Error {
+    let why = match error.raw_os_error() {
+        Some(libc::EACCES) => failure::not_opened(path, error),
+        _ => failure::refused("the path", error),
+    };
+    error_at(path, why.kind(), format_args!("cannot be opened: {}", why.message()))
+}
+
 fn cannot_open(path: &Path, why: &str) -> Error {
-    Error::new(ErrorKind::CannotOpen, format!("{}: cannot be opened: {why}", path.display()))
+    error_at(path, ErrorKind::CannotOpen, format_args!("cannot be opened: {why}"))
 }
 
 fn refuse_names(path: &Path) -> Result<(), Error> {
@@ -227,8 +264,15 @@ fn refuse_names(path: &Path) -> Result<(), Error> {
     if name.contains(&0) {
         return Err(Error::new(ErrorKind::InvalidArgument, "path has an inner NUL"));
     }
+    if name.len() > MAX_GIVEN {
+        let why = format!("path has {} bytes, and the system takes {MAX_GIVEN}; shorten it", name.len());
+        return Err(error_at(path, ErrorKind::InvalidArgument, why));
+    }
     let why = if name.is_empty() {
-        "the empty path would be a database that is deleted on close"
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            "the empty path would be a database that is deleted on close; give the path of a file",
+        ));
     } else if name == b":memory:" {
         "a database in memory is shared with no other program"
     } else if name.starts_with(b"file:") {
@@ -236,10 +280,34 @@ fn refuse_names(path: &Path) -> Result<(), Error> {
     } else {
         return Ok(());
     };
-    Err(Error::new(
-        ErrorKind::Unsupported,
-        format!("path {:?}: {why}; give the path of a file", path.display().to_string()),
-    ))
+    Err(error_at(path, ErrorKind::Unsupported, format_args!("{why}; give the path of a file")))
+}
+
+/// The longest path that is taken as it is given: PATH_MAX without the NUL (path_resolution(7)).
+const MAX_GIVEN: usize = libc::PATH_MAX as usize - 1;
+
+/// The longest path without symbolic links: "-journal" is added to it, and SQLite takes 512 bytes (os_unix.c,
+/// MAX_PATHNAME).
+const MAX_FOUND: usize = 512 - "-journal".len();
+
+/// The longest name: "-fencepost" is added to it, and most filesystems take NAME_MAX bytes.
+const MAX_NAME: usize = libc::NAME_MAX as usize - "-fencepost".len();
+
+fn refuse_long(found: &Path) -> Result<(), Error> {
+    let (whole, name) = (found.as_os_str().len(), found.file_name().map_or(0, std::ffi::OsStr::len));
+    let why = if name > MAX_NAME {
+        format!(
+            "the file's name has {name} bytes, and may have {MAX_NAME}, as names are made of it; shorten it"
+        )
+    } else if whole > MAX_FOUND {
+        format!(
+            "the path, from / on and without symbolic links, has {whole} bytes, and SQLite takes {MAX_FOUND}; move the \
+             file to a folder with a shorter path"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(error_at(found, ErrorKind::InvalidArgument, why))
 }
 
 /// Where a file that is not there would be made.
@@ -262,9 +330,10 @@ fn missing(path: &Path, options: &Options) -> Result<PathBuf, Error> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let folder = folder
-        .canonicalize()
-        .map_err(|error| cannot_open(path, &format!("its folder: {error}; make the folder first")))?;
+    let folder = folder.canonicalize().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => cannot_open(path, &format!("its folder: {error}; make the folder first")),
+        _ => not_found(path, &error),
+    })?;
     Ok(folder.join(name))
 }
 
@@ -292,4 +361,19 @@ fn network_filesystem(kind: FsType) -> Option<&'static str> {
         0x2003_0528 => "OrangeFS",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_path_is_shown_without_its_middle_and_after_the_reason() {
+        let short = "/s".repeat(99);
+        assert_eq!(shown(Path::new(&short)), short);
+        let long = format!("/{}/jobs.db", "가".repeat(1000));
+        let message = error_at(Path::new(&long), ErrorKind::Io, "the reason").message().to_owned();
+        assert!(message.starts_with("the reason (/가") && message.ends_with("가/jobs.db)"), "{message}");
+        assert!(message.len() < 220 && message.contains("가…가"), "{message}");
+    }
 }

@@ -19,9 +19,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use nix::fcntl::posix_fallocate;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl, posix_fallocate};
 use rusqlite::ffi;
 
+use super::failure;
 use super::file::{File, Identity};
 use super::neighbour::{BOARD_SIZE, Board, SharedBoard, futex_wait, futex_wake_one};
 use crate::error::{Error, ErrorKind};
@@ -152,16 +154,8 @@ impl Gate {
     fn open(file: &File, make: bool) -> Result<Option<Gate>, Error> {
         let path = file.board_path();
         let fail = |error: io::Error| {
-            let kind = match error.raw_os_error() {
-                Some(libc::ENOSPC | libc::EDQUOT) => ErrorKind::Full,
-                Some(libc::EACCES | libc::EPERM | libc::EROFS) => ErrorKind::ReadOnly,
-                Some(libc::EIO) => ErrorKind::Io,
-                _ => ErrorKind::CannotOpen,
-            };
-            Error::new(
-                kind,
-                format!("its side file -fencepost: {error}; it is made with the file's own rights"),
-            )
+            let why = failure::not_opened(path, &error);
+            Error::new(why.kind(), format!("its side file {}", why.message()))
         };
         let database = file.path.metadata().map_err(fail)?;
         let mode = database.mode() & 0o777;
@@ -198,10 +192,11 @@ impl Gate {
         }
         if status.len() < BOARD_SIZE as u64 {
             // Not only made longer: on a full disk the first store would kill the process.
-            posix_fallocate(&page, 0, BOARD_SIZE as i64).map_err(|error| fail(error.into()))?;
+            make_longer(&page, BOARD_SIZE - status.len() as usize).map_err(fail)?;
         }
         let gate = Gate {
-            board: SharedBoard::map(&page, writable).map_err(fail)?,
+            board: SharedBoard::map(&page, writable)
+                .map_err(|error| failure::refused("mmap of its side file -fencepost", &error))?,
             identity: (status.dev(), status.ino()),
             writable,
             since: Mutex::new(None),
@@ -382,6 +377,19 @@ impl Gate {
         writes
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, &mut change)
             .unwrap_or_else(|unchanged| unchanged)
+    }
+}
+
+/// Makes the page longer by `missing` bytes of zero, whoever else does so at the same time.
+fn make_longer(page: &std::fs::File, missing: usize) -> io::Result<()> {
+    match posix_fallocate(page, 0, BOARD_SIZE as i64) {
+        // A sandbox may refuse the call, and a filesystem have none. At the end, nothing that another process has stored
+        // there meanwhile is written over.
+        Err(Errno::EPERM | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
+            fcntl(page, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
+            io::Write::write_all(&mut &*page, &vec![0; missing])
+        }
+        other => Ok(other?),
     }
 }
 

@@ -19,10 +19,14 @@
 
 #![allow(unsafe_code)]
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
+use std::io;
 use std::ops::Deref;
 use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -32,6 +36,7 @@ use libc::flock;
 use nix::errno::Errno;
 use rusqlite::{Connection, ffi};
 
+use super::failure;
 use crate::error::{Error, ErrorKind};
 use crate::fork;
 use crate::turn::Inside;
@@ -248,35 +253,70 @@ fn look_at(fd: RawFd) -> Result<libc::stat, Errno> {
 /// Asks for nothing else: whoever asks for a file's times makes the kernel note the next write to it at a time of
 /// its own, and each sync write the inode as well (measured on Linux 6.18, ext4: 60 instead of 85 microseconds).
 pub(crate) fn identity(path: &CStr) -> Option<(u64, u64)> {
-    look(path, libc::STATX_INO).map(|found| device_and_inode(&found))
+    look(path, libc::STATX_INO).map(|found| found.file)
 }
 
-/// What changes whenever a name in a folder is made, removed or given to another file: the folder itself, and the
+/// What changes whenever a name in a folder is made, removed or given to another file: which folder it is, and the
 /// time of its last change, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    folder: (u64, u64),
+    file: (u64, u64),
     pub(crate) changed: i128,
 }
 
 pub(crate) fn stamp(folder: &CStr) -> Option<Stamp> {
-    look(folder, libc::STATX_INO | libc::STATX_CTIME).map(|found| Stamp {
-        folder: device_and_inode(&found),
-        changed: i128::from(found.stx_ctime.tv_sec) * 1_000_000_000 + i128::from(found.stx_ctime.tv_nsec),
+    look(folder, libc::STATX_INO | libc::STATX_CTIME)
+}
+
+/// statx(2); where a sandbox refuses that call, fstatat(2), which asks for all there is.
+fn look(path: &CStr, what: libc::c_uint) -> Option<Stamp> {
+    let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+    // SAFETY: a zeroed `statx` is valid, the path is NUL-terminated, and the kernel writes at most one `statx`.
+    let (answer, found) = unsafe {
+        let mut found: libc::statx = std::mem::zeroed();
+        (libc::statx(libc::AT_FDCWD, path.as_ptr(), 0, what, &raw mut found), found)
+    };
+    if answer == 0 {
+        return Some(Stamp {
+            file: (libc::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino),
+            changed: nanoseconds(found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec.into()),
+        });
+    }
+    if errno() == libc::ENOENT {
+        return None;
+    }
+    let found = stat(path, 0)?;
+    Some(Stamp {
+        file: (found.st_dev, found.st_ino),
+        changed: nanoseconds(found.st_ctime, found.st_ctime_nsec),
     })
 }
 
-fn look(path: &CStr, what: libc::c_uint) -> Option<libc::statx> {
-    // SAFETY: a zeroed `statx` is valid, the path is NUL-terminated, and the kernel writes at most one `statx`.
+/// fstatat(2).
+fn stat(path: &CStr, flags: c_int) -> Option<libc::stat> {
+    // SAFETY: a zeroed `stat` is valid, the path is NUL-terminated, and the kernel writes at most one `stat`.
     unsafe {
-        let mut found: libc::statx = std::mem::zeroed();
-        let answer = libc::statx(libc::AT_FDCWD, path.as_ptr(), 0, what, &raw mut found);
+        let mut found: libc::stat = std::mem::zeroed();
+        let answer = libc::fstatat(libc::AT_FDCWD, path.as_ptr(), &raw mut found, flags);
         (answer == 0).then_some(found)
     }
 }
 
-fn device_and_inode(found: &libc::statx) -> (u64, u64) {
-    (libc::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino)
+/// Whether this process's effective user has these rights (faccessat(2)).
+pub(crate) fn access(path: &CStr, rights: c_int) -> Result<(), Errno> {
+    // SAFETY: the path is NUL-terminated, and the kernel only reads it; the others have no preconditions.
+    unsafe {
+        match Errno::result(libc::faccessat(libc::AT_FDCWD, path.as_ptr(), rights, libc::AT_EACCESS)) {
+            // A sandbox may refuse faccessat2(2), which the C library asks, and not access(2), which goes by the real
+            // user.
+            Err(Errno::ENOSYS | Errno::EPERM)
+                if libc::getuid() == libc::geteuid() && libc::getgid() == libc::getegid() =>
+            {
+                Errno::result(libc::access(path.as_ptr(), rights)).map(drop)
+            }
+            other => other.map(drop),
+        }
+    }
 }
 
 fn is_of(status: &libc::stat, key: Key) -> bool {
@@ -311,14 +351,64 @@ fn set_errno(value: c_int) {
     unsafe { *libc::__errno_location() = value }
 }
 
+thread_local! {
+    /// Why the last `open` of this thread has failed, and of what; `None` when it has not.
+    static NOT_OPENED: RefCell<Option<(c_int, CString)>> = const { RefCell::new(None) };
+}
+
+/// Why SQLite could not open a file just now, and which: it has one answer for all errors (SQLITE_CANTOPEN).
+pub(crate) fn why_not_opened() -> Option<(io::Error, PathBuf)> {
+    let (error, path) = NOT_OPENED.try_with(RefCell::take).ok()??;
+    Some((io::Error::from_raw_os_error(error), PathBuf::from(OsString::from_vec(path.into_bytes()))))
+}
+
+/// Notes how an `open` has ended; its error is 0 when it has not failed.
+fn note_opened(path: &CStr, error: c_int) {
+    let _ = NOT_OPENED.try_with(|noted| {
+        let mut noted = noted.borrow_mut();
+        // Where it may not make a file, SQLite asks again for the file as it is.
+        let again = error == libc::ENOENT && noted.as_ref().is_some_and(|(_, before)| **before == *path);
+        if !again {
+            *noted = (error != 0).then(|| (error, path.to_owned()));
+        }
+    });
+}
+
+/// The number of this process's user, whose rights count for files.
+pub(crate) fn user() -> libc::uid_t {
+    // SAFETY: geteuid(2) has no preconditions.
+    unsafe { libc::geteuid() }
+}
+
+/// How many descriptors this process may have.
+pub(crate) fn descriptor_limit() -> libc::rlim_t {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes at most one `rlimit`, which is exclusively borrowed.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    limit.rlim_cur
+}
+
 /// SQLite's "open".
 unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
+    // SAFETY: the arguments are those of SQLite's call.
+    let fd = unsafe { open_or_reuse(path, flags, mode) };
+    let error = errno();
+    // SAFETY: SQLite passes a NUL-terminated path that outlives the call.
+    note_opened(unsafe { CStr::from_ptr(path) }, if fd < 0 { error } else { 0 });
+    set_errno(if fd < 0 { not_for_lack_of_rights(error) } else { error });
+    fd
+}
+
+/// # Safety
+///
+/// `path` is NUL-terminated.
+unsafe fn open_or_reuse(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
     occupy_standard_descriptors();
     let access = flags & libc::O_ACCMODE;
     let mut files = files();
     files.park_unknown();
     if flags & (libc::O_EXCL | libc::O_TRUNC) == 0 {
-        // SAFETY: SQLite passes a NUL-terminated path that outlives the call.
+        // SAFETY: by this function's contract.
         if let Some(key) = unsafe { accessible_file(path, flags) }
             && let Some(fd) = files.reuse(key, access)
         {
@@ -330,7 +420,7 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_i
     let error = errno();
     if fd < 0 {
         drop(files);
-        set_errno(not_for_lack_of_rights(error));
+        set_errno(error);
         return fd;
     }
     match look_at(fd) {
@@ -348,7 +438,8 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_i
         Err(_) => {
             files.keep_unknown(fd, access);
             drop(files);
-            set_errno(libc::EISDIR);
+            // Not one after which SQLite tries again, whatever it was.
+            set_errno(libc::EIO);
             return -1;
         }
     }
@@ -399,16 +490,10 @@ unsafe fn open_locker(files: &mut Files, path: *const c_char, flags: c_int) {
 unsafe fn accessible_file(path: *const c_char, flags: c_int) -> Option<Key> {
     let follow = if flags & libc::O_NOFOLLOW == 0 { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
     let rights = if flags & libc::O_ACCMODE == libc::O_RDONLY { libc::R_OK } else { libc::R_OK | libc::W_OK };
-    // SAFETY: a zeroed `stat` is valid, the path is NUL-terminated, and the kernel writes at most one `stat`.
-    let status = unsafe {
-        let mut status: libc::stat = std::mem::zeroed();
-        if libc::fstatat(libc::AT_FDCWD, path, &raw mut status, follow) != 0
-            || libc::faccessat(libc::AT_FDCWD, path, rights, libc::AT_EACCESS) != 0
-        {
-            return None;
-        }
-        status
-    };
+    // SAFETY: by this function's contract.
+    let path = unsafe { CStr::from_ptr(path) };
+    let status = stat(path, follow)?;
+    access(path, rights).ok()?;
     is_regular(&status).then_some(Key(status.st_dev, status.st_ino))
 }
 
@@ -531,19 +616,25 @@ pub(crate) fn install() -> Result<(), Error> {
 }
 
 fn look_for_ofd_locks() -> Result<(), Error> {
-    // SAFETY: the name is NUL-terminated.
-    let fd = unsafe { libc::memfd_create(c"fencepost".as_ptr(), libc::MFD_CLOEXEC) };
+    // Any file will do of which nobody needs the locks that closing it drops. A sandbox may refuse the first call.
+    // SAFETY: the names are NUL-terminated.
+    let fd = unsafe {
+        match libc::memfd_create(c"fencepost".as_ptr(), libc::MFD_CLOEXEC) {
+            -1 => libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC),
+            fd => fd,
+        }
+    };
     if fd < 0 {
-        let why = std::io::Error::last_os_error();
-        return Err(Error::new(
-            ErrorKind::CannotOpen,
-            format!("memfd_create: {why}; try again when that has passed"),
-        ));
+        return Err(failure::refused("memfd_create, and /dev/null instead", &io::Error::last_os_error()));
     }
     let answer = lock(fd, libc::F_OFD_GETLK, &mut whole_file(libc::F_RDLCK));
+    let error = io::Error::last_os_error();
     close(fd);
     if answer == 0 {
         return Ok(());
+    }
+    if error.raw_os_error() != Some(libc::EINVAL) {
+        return Err(failure::refused("fcntl(F_OFD_GETLK)", &error));
     }
     Err(Error::new(
         ErrorKind::Unsupported,
@@ -652,7 +743,15 @@ pub(crate) fn futex_wait(word: &AtomicU32, seen: u32, time: Duration) -> bool {
     };
     // SAFETY: the word and the time outlive the call, and the kernel only reads them. Without FUTEX_PRIVATE_FLAG
     // the word is found by its file, so other processes can wake it.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, &raw const limit) == 0 }
+    if unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, &raw const limit) == 0 }
+    {
+        return true;
+    }
+    if !matches!(errno(), libc::EAGAIN | libc::EINTR | libc::ETIMEDOUT) {
+        // A sandbox refuses the call. To come back at once would keep the processor busy for the whole wait.
+        std::thread::sleep(time);
+    }
+    false
 }
 
 /// Wakes the one that has slept longest on the word, in whatever process; whether there was one.
@@ -734,5 +833,47 @@ pub(crate) fn register_fork_handlers() {
     if !DONE.swap(true, Ordering::Relaxed) {
         // SAFETY: the functions never unwind and stay loaded (the library is linked nodelete).
         unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From now on the system refuses this thread a call, when its second argument is `second` (seccomp(2)).
+    fn refuse(call: libc::c_long, second: u32, error: c_int) {
+        const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+        const IS: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+        const ANSWER: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+        let step = |code, k, jt, jf| libc::sock_filter { code, jt, jf, k };
+        // Of `seccomp_data`: the call's number at 0, its second argument at 24.
+        let mut steps = [
+            step(LOAD, 0, 0, 0),
+            step(IS, call as u32, 0, 3),
+            step(LOAD, 24, 0, 0),
+            step(IS, second, 0, 1),
+            step(ANSWER, libc::SECCOMP_RET_ERRNO | error as u32, 0, 0),
+            step(ANSWER, libc::SECCOMP_RET_ALLOW, 0, 0),
+        ];
+        let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+        // SAFETY: the program and its steps outlive the calls, and the kernel only reads them.
+        unsafe {
+            assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+            assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
+        }
+    }
+
+    #[test]
+    fn where_futexes_are_refused_a_wait_takes_its_time() {
+        for error in [libc::EPERM, libc::ENOSYS] {
+            let waiter = std::thread::spawn(move || {
+                let (word, time) = (AtomicU32::new(1), Duration::from_millis(20));
+                refuse(libc::SYS_futex, libc::FUTEX_WAIT as u32, error);
+                let begin = std::time::Instant::now();
+                assert!(!futex_wait(&word, 1, time));
+                assert!(begin.elapsed() >= time);
+            });
+            waiter.join().unwrap();
+        }
     }
 }

@@ -51,21 +51,32 @@ impl Reader {
         self.read(|jobs| look(jobs).map(Ok))?.map_err(writer::never_refused)
     }
 
-    /// Runs `look` in a read transaction.
-    pub(crate) fn read<T>(&self, look: impl FnMut(&Jobs<'_>) -> Answer<T>) -> Answer<T> {
-        self.try_read(look).map_err(|error| connection::explained(&self.file, &self.gates, error))
+    /// Whether init_db finds nothing to make, nor to set. As all that is read, so is this on the disk then.
+    pub(crate) fn finds_nothing_to_make(&self) -> Result<bool, Error> {
+        self.try_read(|session, wal| {
+            Ok(Ok((wal || self.file.options.keep_journal_mode) && schema::is_complete(&session.sql)?))
+        })
+        .map_err(|error| connection::explained(&self.file, &self.gates, error))?
+        .map_err(writer::never_refused)
     }
 
-    fn try_read<T>(&self, mut look: impl FnMut(&Jobs<'_>) -> Answer<T>) -> Answer<T> {
+    /// Runs `look` in a read transaction.
+    pub(crate) fn read<T>(&self, mut look: impl FnMut(&Jobs<'_>) -> Answer<T>) -> Answer<T> {
+        self.try_read(|session, _| look(&session.jobs()?))
+            .map_err(|error| connection::explained(&self.file, &self.gates, error))
+    }
+
+    /// `look` is also told whether the file is in WAL mode.
+    fn try_read<T>(&self, mut look: impl FnMut(&Session, bool) -> Answer<T>) -> Answer<T> {
         fork::check()?;
         let deadline = connection::deadline(&self.file);
         let _turn = Turn::take(self.lane, deadline).ok_or_else(writer::kept_waiting)?;
         retry(deadline, || {
             let mut failed = None;
             let (answer, inside) = self.link.attempt(|session| {
-                session.settle(Level::Extra)?;
+                let wal = session.settle(Level::Extra)?;
                 session.execute("BEGIN")?;
-                let answer = session.jobs().and_then(|jobs| look(&jobs));
+                let answer = look(session, wal);
                 session.roll_back();
                 let answer = answer?;
                 if self.file.options.durability == Durability::Full {

@@ -189,7 +189,7 @@ pub(super) fn look(connection: &Connection) -> Result<Found, Error> {
     Ok(Found::Ours { rowid, floor: has(connection, "table", &["fencepost_meta"])? })
 }
 
-/// Whether all that `create_missing` makes is there.
+/// Whether all is there that `create_missing` makes. A table of another shape is an error.
 pub(super) fn is_complete(connection: &Connection) -> Result<bool, Error> {
     let Found::Ours { floor, .. } = look(connection)? else { return Ok(false) };
     Ok(floor
@@ -294,6 +294,17 @@ mod tests {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch(sql).unwrap();
         look(&connection)
+    }
+
+    #[test]
+    fn what_is_missing_is_made_once() {
+        for sql in ["", CREATE, &format!("{CREATE}; {INDEX}")] {
+            let connection = Connection::open_in_memory().unwrap();
+            connection.execute_batch(sql).unwrap();
+            assert_eq!(is_complete(&connection).unwrap(), sql.contains(INDEX), "{sql}");
+            create_missing(&connection).unwrap();
+            assert!(is_complete(&connection).unwrap(), "{sql}");
+        }
     }
 
     #[test]

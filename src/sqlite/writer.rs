@@ -14,6 +14,7 @@ use super::connection::{self, Connect, Level, Link, Pause, Session, explained, i
 use super::file::{File, Identity};
 use super::gate::{Gate, Gates, Write};
 use super::group::{Change, Lead, Members, Ran, Request, Ticket, Waited, wait};
+use super::reader::Reader;
 use super::schema::{self, Found, Jobs};
 use super::{set_back, statements};
 use crate::db::Durability;
@@ -150,19 +151,18 @@ impl Writer {
         })
     }
 
-    /// Makes the table `jobs` and its index where they are missing.
+    /// Makes the table `jobs` and its index where they are missing. Where nothing is, it waits for nobody who writes.
     pub(crate) fn init(&self) -> Result<(), Error> {
         let deadline = self.deadline();
-        let keep_journal_mode = self.file.options.keep_journal_mode;
-        let mut complete = false;
-        self.alone(deadline, |session| {
-            // A file with another table `jobs` is refused before anything in it changes.
-            complete = schema::is_complete(&session.sql)?;
-            if keep_journal_mode { Ok(()) } else { use_wal(session) }
-        })?;
-        if complete {
+        if Reader::beside(&self.file, self).finds_nothing_to_make()? {
             return Ok(());
         }
+        let keep_journal_mode = self.file.options.keep_journal_mode;
+        self.alone(deadline, |session| {
+            // A file with another table `jobs` is refused before anything in it changes.
+            schema::look(&session.sql)?;
+            if keep_journal_mode { Ok(()) } else { use_wal(session) }
+        })?;
         self.request_unrefused(deadline, |session| {
             schema::create_missing(&session.sql)?;
             session.forget_schema();
@@ -998,6 +998,32 @@ mod tests {
             assert!(group.join().unwrap().iter().all(|answer| *answer == Ok(Ok(()))));
         });
         assert_eq!(ids(&place), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn where_nothing_is_missing_init_waits_for_nobody() {
+        for keep_journal_mode in [false, true] {
+            let place = place_with(keep_journal_mode);
+            let hasty = another(&place, Duration::ZERO);
+            let host = host(&place);
+            host.execute_batch("BEGIN IMMEDIATE").unwrap();
+            hasty.init().unwrap();
+            // Another thread of this process waits to write.
+            thread::scope(|scope| {
+                let patient = scope.spawn(|| enqueue(&place.writer, "patient"));
+                while group::waiting(place.writer.identity()).is_none() {
+                    thread::yield_now();
+                }
+                hasty.init().unwrap();
+                host.execute_batch("DROP INDEX fencepost_claimable; COMMIT").unwrap();
+                assert_eq!(patient.join().unwrap(), Ok(Ok(())));
+            });
+            host.execute_batch("BEGIN IMMEDIATE").unwrap();
+            assert_eq!(hasty.init().unwrap_err().kind(), ErrorKind::Busy);
+            host.execute_batch("COMMIT").unwrap();
+            hasty.init().unwrap();
+            host.execute_batch("DROP INDEX fencepost_claimable").unwrap();
+        }
     }
 
     #[test]

@@ -1,10 +1,16 @@
 /* Files of every kind: each is used, or refused with a clear status and left as it is. */
 #include "test.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
+#include <stddef.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -31,7 +37,7 @@ static void refused(fencepost_status status, const char *path) {
 
     for (size_t index = 0; index < sizeof flags / sizeof *flags; index++) {
         ANSWERS(status, open_with(path, flags[index], &db));
-        if (strlen(path) < 300) CHECK(strstr(error.message, path) != NULL || *path == '\0');
+        if (strlen(path) < 200) CHECK(strstr(error.message, path) != NULL || *path == '\0');
         CHECK(strcmp(before, snapshot()) == 0);
     }
 }
@@ -73,6 +79,7 @@ static void directories_and_what_is_not_there(void) {
     refused(FENCEPOST_CANNOT_OPEN, "x.db/");
     shell("touch file");
     refused(FENCEPOST_CANNOT_OPEN, "file/x.db");
+    CHECK(strstr(error.message, "no folder") != NULL);
     refused(FENCEPOST_CANNOT_OPEN, "file/");
 }
 
@@ -81,9 +88,53 @@ static void names_that_are_too_long(void) {
 
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = '\0';
-    refused(FENCEPOST_CANNOT_OPEN, name);
+    refused(FENCEPOST_INVALID_ARGUMENT, name);
+    CHECK(strstr(error.message, "4095") != NULL);
     name[256] = '\0';
-    refused(FENCEPOST_CANNOT_OPEN, name);
+    refused(FENCEPOST_INVALID_ARGUMENT, name);
+    name[246] = '\0';
+    CHECK(close(open(name, O_CREAT | O_CLOEXEC, 0600)) == 0);
+    refused(FENCEPOST_INVALID_ARGUMENT, name);
+    CHECK(strstr(error.message, "245") != NULL);
+    name[245] = '\0';
+    works(name);
+}
+
+/* A path of exactly so many bytes, from / on, through a folder that is made. */
+static const char *of_length(size_t length) {
+    static char path[600];
+    size_t end = (size_t)snprintf(path, sizeof path, "%s/", folder);
+
+    while (length - end > 200) {
+        memset(path + end, 'd', 100);
+        end += 100;
+        path[end] = '\0';
+        CHECK(mkdir(path, 0755) == 0 || access(path, F_OK) == 0);
+        path[end++] = '/';
+    }
+    memset(path + end, 'x', length - end);
+    path[length] = '\0';
+    return path;
+}
+
+static void paths_that_are_too_long(void) {
+    char nowhere[600], dots[4096];
+    fencepost_db *db;
+
+    works(of_length(504));
+    const char *path = of_length(505);
+    ANSWERS(FENCEPOST_INVALID_ARGUMENT, open_with(path, 0, &db));
+    CHECK(access(path, F_OK) != 0 && close(open(path, O_CREAT | O_CLOEXEC, 0600)) == 0);
+    refused(FENCEPOST_INVALID_ARGUMENT, path);
+    CHECK(strstr(error.message, "504") != NULL && strstr(error.message, "xxx)") != NULL);
+    /* The reason comes first, and the path is shortened. */
+    snprintf(nowhere, sizeof nowhere, "%s/nowhere/jobs.db", of_length(480));
+    ANSWERS(FENCEPOST_CANNOT_OPEN, open_with(nowhere, 0, &db));
+    CHECK(strncmp(error.message, "cannot be opened: ", 18) == 0 && strstr(error.message, "\xe2\x80\xa6") != NULL);
+    CHECK(strstr(error.message, "/nowhere/jobs.db)") != NULL && strlen(error.message) < 400);
+    /* What counts is the path without the dots that lead to it. */
+    for (size_t end = strlen(strcpy(dots, ".")); end < 3000; end += 2) strcpy(dots + end, "/.");
+    works(strcat(dots, "/jobs.db"));
 }
 
 static void what_is_no_regular_file(void) {
@@ -114,6 +165,7 @@ static void symbolic_links_are_followed(void) {
     shell("ln -s nothing dangling.db && ln -s loop.db loop.db");
     refused(FENCEPOST_CANNOT_OPEN, "dangling.db");
     refused(FENCEPOST_CANNOT_OPEN, "loop.db");
+    CHECK(strstr(error.message, "look at the links") != NULL);
 }
 
 static void one_file_by_several_paths_is_one_file(void) {
@@ -382,6 +434,51 @@ static void rights_that_were_given_up_are_gone(void) {
     ANSWERS(FENCEPOST_CANNOT_OPEN, open_with("jobs.db", FENCEPOST_OPEN_READ_ONLY, &db));
 }
 
+/* Left behind by one who was killed, and not this user's. The database and its folder are. */
+static void side_files_of_another_user(void) {
+    static const struct {
+        const char *name, *mode, *keep;
+        fencepost_status status;
+    } left[] = {
+        {"jobs.db-wal", "600", "wal", FENCEPOST_CANNOT_OPEN},       {"jobs.db-wal", "644", "wal", FENCEPOST_READ_ONLY},
+        {"jobs.db-shm", "600", "wal", FENCEPOST_CANNOT_OPEN},       {"jobs.db-shm", "644", "wal", FENCEPOST_READ_ONLY},
+        {"jobs.db-journal", "600", "delete", FENCEPOST_CANNOT_OPEN}, {"jobs.db-fencepost", "600", "wal", FENCEPOST_CANNOT_OPEN},
+    };
+
+    if (getuid() != 0) skip("only root has files that are not the user's");
+    for (size_t index = 0; index < sizeof left / sizeof *left; index++) {
+        char *mode;
+        pid_t child;
+        int ended;
+
+        shell("rm -rf jobs.db* && sqlite3 jobs.db \"PRAGMA journal_mode = %s; %s; INSERT INTO jobs(id) VALUES ('a')\" > /dev/null",
+              left[index].keep, TABLE);
+        if ((child = fork()) == 0) {
+            fencepost_db *db;
+            ANSWERS(FENCEPOST_OK, open_with("jobs.db", FENCEPOST_OPEN_KEEP_JOURNAL_MODE, &db));
+            ANSWERS(FENCEPOST_OK, fencepost_enqueue(db, "b", &error));
+            _exit(0);
+        }
+        CHECK(waitpid(child, &ended, 0) == child && ended == 0);
+        shell("test -e %s || head -c 2000 /dev/zero > %s", left[index].name, left[index].name);
+        shell("chown -R 65534:65534 . && chown 0:0 %s && chmod %s %s", left[index].name, left[index].mode, left[index].name);
+        if ((child = fork()) == 0) {
+            fencepost_db *db;
+            become_nobody();
+            fencepost_status status = open_with("jobs.db", FENCEPOST_OPEN_KEEP_JOURNAL_MODE, &db);
+            if (status == FENCEPOST_OK) status = fencepost_enqueue(db, "c", &error);
+            CHECK(asprintf(&mode, "(mode 0%s)", left[index].mode) > 0);
+            if (status != left[index].status || strstr(error.message, left[index].name) == NULL ||
+                strstr(error.message, "user 0 ") == NULL || strstr(error.message, mode) == NULL ||
+                strstr(error.message, "do not remove it") == NULL) {
+                fail(__FILE__, __LINE__, "%s %s: %s", left[index].name, left[index].mode, error.message);
+            }
+            _exit(0);
+        }
+        CHECK(waitpid(child, &ended, 0) == child && ended == 0);
+    }
+}
+
 /* Its descriptor, the first of the file, cannot take write locks. */
 static void a_read_only_handle_keeps_no_other_from_writing(void) {
     static const char *const modes[] = {"wal", "delete"};
@@ -617,17 +714,73 @@ static void descriptors_that_the_host_has_closed(void) {
     for (int fd = 3; fd < 20; fd++) CHECK(fcntl(fd, F_GETFD) != -1);
 }
 
+/* So many descriptors, and no more, until it is called with RLIM_INFINITY. */
+static void limit_descriptors(rlim_t count) {
+    static struct rlimit all;
+    struct rlimit limit;
+
+    if (all.rlim_cur == 0) CHECK(getrlimit(RLIMIT_NOFILE, &all) == 0);
+    limit = all;
+    if (count != RLIM_INFINITY) limit.rlim_cur = count;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+}
+
+static void says_that_no_descriptor_is_left(const char *limit) {
+    CHECK(strstr(error.message, "no file descriptor left") != NULL && strstr(error.message, "RLIMIT_NOFILE") != NULL);
+    CHECK(strstr(error.message, limit) != NULL);
+}
+
 static void no_descriptor_free_at_the_first_open(void) {
-    struct rlimit all, none;
     fencepost_db *db;
 
-    CHECK(getrlimit(RLIMIT_NOFILE, &all) == 0);
-    none = all;
-    none.rlim_cur = 3;
-    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    limit_descriptors(3);
     ANSWERS(FENCEPOST_CANNOT_OPEN, open_with("jobs.db", 0, &db));
-    CHECK(setrlimit(RLIMIT_NOFILE, &all) == 0);
+    says_that_no_descriptor_is_left(" 3 ");
+    limit_descriptors(RLIM_INFINITY);
     works("jobs.db");
+    limit_descriptors(3);
+    ANSWERS(FENCEPOST_CANNOT_OPEN, open_with("other.db", 0, &db));
+    says_that_no_descriptor_is_left(" 3 ");
+}
+
+/* Whichever call and whichever file it is. In a process of its own, which has no descriptors from before. */
+static int with_descriptors(int count, uint32_t flags, bool at_open) {
+    int ended;
+    pid_t child = fork();
+
+    if (child == 0) {
+        char limit[8];
+        fencepost_db *db;
+        fencepost_job *job;
+
+        snprintf(limit, sizeof limit, " %d ", count);
+        if (at_open) limit_descriptors((rlim_t)count);
+        fencepost_status status = open_with("jobs.db", flags, &db);
+        limit_descriptors((rlim_t)count);
+        if (status == FENCEPOST_OK) status = fencepost_state(db, "a", &job, &error);
+        if (status == FENCEPOST_OK && flags == 0) status = fencepost_release(db, "a", "w", 1, &error);
+        if (status >= 0) _exit(0);
+        if (status != FENCEPOST_CANNOT_OPEN) fail(__FILE__, __LINE__, "with %d: %s", count, error.message);
+        says_that_no_descriptor_is_left(limit);
+        _exit(2);
+    }
+    CHECK(waitpid(child, &ended, 0) == child && WIFEXITED(ended));
+    return WEXITSTATUS(ended);
+}
+
+static void no_descriptor_free_later(void) {
+    shell("sqlite3 jobs.db \"PRAGMA journal_mode = wal; %s; INSERT INTO jobs(id) VALUES ('a')\" > /dev/null", TABLE);
+    fencepost_close(open_ready("jobs.db"));
+    for (int which = 0; which < 4; which++) {
+        int refusals = 0;
+
+        for (int count = 3; count < 40; count++) {
+            int answer = with_descriptors(count, which & 1 ? FENCEPOST_OPEN_READ_ONLY : 0, which & 2);
+            CHECK(answer == 0 || (answer == 2 && count < 30));
+            refusals += answer == 2;
+        }
+        CHECK(refusals > 0);
+    }
 }
 
 /* Filled by someone else to the last byte, so that nothing at all can be made. */
@@ -705,11 +858,80 @@ static void local_filesystems_are_used(void) {
     }
 }
 
+/* --- sandboxes --- */
+
+/* From now on the system refuses this process and its children a call; with `length`, only for so many bytes, as mmap(2)
+ * has them in its second argument. */
+static void refuse(long call, int with, uint32_t length) {
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, length ? offsetof(struct seccomp_data, args[1]) : offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, length ? length : (uint32_t)call, 0, 2),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, length ? offsetof(struct seccomp_data, args[3]) : offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, length ? MAP_SHARED : (uint32_t)call, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)with),
+    };
+    struct sock_fprog program = {.len = sizeof steps / sizeof *steps, .filter = steps};
+
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) skip("it may not make a sandbox");
+}
+
+/* One of before statx(2) and its like answers as if the call were forbidden, or unknown. */
+static void old_sandboxes(void) {
+    static const long newer[] = {SYS_statx, SYS_memfd_create, SYS_fallocate, SYS_faccessat2};
+    static const int answers[] = {EPERM, ENOSYS};
+
+    for (size_t index = 0; index < sizeof answers / sizeof *answers; index++) {
+        int ended;
+        pid_t child = fork();
+
+        if (child == 0) {
+            fencepost_db *db;
+
+            for (size_t call = 0; call < sizeof newer / sizeof *newer; call++) refuse(newer[call], answers[index], 0);
+            works("jobs.db");
+            struct stat page;
+            CHECK(stat("jobs.db-fencepost", &page) == 0 && page.st_size == 4096 && page.st_blocks > 0);
+            /* Descriptors that were kept are used again. */
+            int free = dup(STDOUT_FILENO);
+            for (int round = 0; round < 5; round++) {
+                ANSWERS(FENCEPOST_OK, open_with("jobs.db", 0, &db));
+                ANSWERS(FENCEPOST_NOT_FOUND, fencepost_release(db, "none", "w", 1, &error));
+                fencepost_close(db);
+            }
+            CHECK(dup(STDOUT_FILENO) <= free + 3);
+            exit(0);
+        }
+        CHECK(waitpid(child, &ended, 0) == child && ended == 0);
+        shell("rm jobs.db*");
+    }
+}
+
+static void calls_that_cannot_be_done_without_are_named(void) {
+    fencepost_db *db = open_ready("other.db");
+
+    fencepost_close(db);
+    refuse(SYS_mmap, EPERM, 4096);
+    ANSWERS(FENCEPOST_OK, open_with("jobs.db", FENCEPOST_OPEN_KEEP_JOURNAL_MODE, &db));
+    ANSWERS(FENCEPOST_CANNOT_OPEN, fencepost_init_db(db, &error));
+    CHECK(strncmp(error.message, "mmap of its side file -fencepost: ", 34) == 0 && strstr(error.message, "seccomp") != NULL);
+    fencepost_close(db);
+    refuse(SYS_statfs, EPERM, 0);
+    ANSWERS(FENCEPOST_CANNOT_OPEN, open_with("jobs.db", 0, &db));
+    CHECK(strncmp(error.message, "statfs", 6) == 0 && strstr(error.message, "ALLOW_NETWORK_FILESYSTEM") != NULL);
+    ANSWERS(FENCEPOST_OK, open_with("jobs.db", FENCEPOST_OPEN_ALLOW_NETWORK_FILESYSTEM, &db));
+    fencepost_close(db);
+}
+
 int main(int count, char **arguments) {
     static const struct test tests[] = {
         {"names that are no file", names_that_are_no_file},
         {"directories, and what is not there", directories_and_what_is_not_there},
         {"names that are too long", names_that_are_too_long},
+        {"paths that are too long", paths_that_are_too_long},
         {"what is no regular file", what_is_no_regular_file},
         {"a missing file is made unless it must exist", a_missing_file_is_made_unless_it_must_exist},
         {"symbolic links are followed", symbolic_links_are_followed},
@@ -731,6 +953,7 @@ int main(int count, char **arguments) {
         {"a folder that can only be read", a_folder_that_can_only_be_read},
         {"a read-only handle writes nothing", a_read_only_handle_writes_nothing},
         {"rights that were given up are gone", rights_that_were_given_up_are_gone},
+        {"side files of another user", side_files_of_another_user},
         {"a read-only handle keeps no other from writing", a_read_only_handle_keeps_no_other_from_writing},
         {"the host's locks outlive every call", the_hosts_locks_outlive_every_call},
         {"deleted while open", deleted_while_open},
@@ -742,10 +965,13 @@ int main(int count, char **arguments) {
         {"a file that is a mount of its own", a_file_that_is_a_mount_of_its_own},
         {"descriptors that the host has closed", descriptors_that_the_host_has_closed},
         {"no descriptor free at the first open", no_descriptor_free_at_the_first_open},
+        {"no descriptor free later", no_descriptor_free_later},
         {"a full disk", a_full_disk},
         {"a disk that was full before", a_disk_that_was_full_before},
         {"network filesystems are refused by name", network_filesystems_are_refused_by_name},
         {"local filesystems are used", local_filesystems_are_used},
+        {"old sandboxes", old_sandboxes},
+        {"calls that cannot be done without are named", calls_that_cannot_be_done_without_are_named},
         {NULL, NULL},
     };
     return run_tests(count, arguments, tests);
