@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs every program in the READMEs as it is written, under scripts/staged: compiles it where that is needed, runs it in a
-folder of its own, and wants success. Those of one README share a folder, as they share a reader."""
+"""Runs every program in the READMEs and the pages for users as it is written, under scripts/staged: compiles it where that
+is needed, runs it, and wants success. Those of one page share a folder, as they share a reader."""
 
 import os
 import pathlib
@@ -10,7 +10,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-READMES = [ROOT / "README.md", *sorted((ROOT / "bindings").glob("*/README.md"))]
+READMES = [ROOT / "README.md", *sorted((ROOT / "bindings").glob("*/README.md")), *sorted((ROOT / "docs").glob("*.md"))]
+TABLE = re.search(r"^CREATE TABLE jobs\(.*?\);$", READMES[0].read_text(), re.MULTILINE | re.DOTALL)[0]
 
 
 def pkg_config() -> list[str]:
@@ -62,7 +63,16 @@ fencepost = {{ path = "{ROOT}" }}
     run(["cargo", "run", "--quiet"], folder, CARGO_TARGET_DIR=str(ROOT / "build/readme"))
 
 
-LANGUAGES = {"c": c, "cpp": cpp, "go": go, "ruby": ruby, "rust": rust}
+def sql(source: pathlib.Path, folder: pathlib.Path) -> None:
+    """In SQLite's shell, on the page's jobs.db, or on one with the README's table where no program has made it yet."""
+    program = source.read_text()
+    database = ":memory:" if TABLE in program else "jobs.db"
+    if database != ":memory:" and not (folder / database).exists():
+        program = TABLE + program
+    subprocess.run(["sqlite3", "-bail", database], cwd=folder, check=True, input=program, text=True)
+
+
+LANGUAGES = {"c": c, "cpp": cpp, "go": go, "ruby": ruby, "rust": rust, "sql": sql}
 
 
 def main() -> int:
