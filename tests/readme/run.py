@@ -23,7 +23,8 @@ def run(command: list[str], folder: pathlib.Path, **more: str) -> None:
 
 
 def c(source: pathlib.Path, folder: pathlib.Path) -> None:
-    run(["cc", "-Wall", "-Wextra", "-Werror", "-o", "c", str(source), *pkg_config()], folder)
+    sqlite = ["-lsqlite3"] if "<sqlite3.h>" in source.read_text() else []
+    run(["cc", "-Wall", "-Wextra", "-Werror", "-o", "c", str(source), *pkg_config(), *sqlite], folder)
     run(["./c"], folder)
 
 
@@ -72,7 +73,21 @@ def sql(source: pathlib.Path, folder: pathlib.Path) -> None:
     subprocess.run(["sqlite3", "-bail", database], cwd=folder, check=True, input=program, text=True)
 
 
-LANGUAGES = {"c": c, "cpp": cpp, "go": go, "ruby": ruby, "rust": rust, "sql": sql}
+def sh(source: pathlib.Path, folder: pathlib.Path) -> None:
+    """The commands that use the staged library, as a reader gives them: in the repository's root, and not under
+    scripts/staged already. Those that install something are not run."""
+    root = folder / "root"
+    root.mkdir()
+    for name in ("scripts", "bindings", "build"):
+        (root / name).symlink_to(ROOT / name)
+    for language, name in (("c", "worker.c"), ("ruby", "worker.rb")):
+        (root / name).write_text(min(folder.glob(f"snippet*.{language}")).read_text())
+    bare = {name: value for name, value in os.environ.items() if name not in ("PKG_CONFIG_PATH", "LD_LIBRARY_PATH")}
+    for command in re.findall(r"^scripts/staged .*$", source.read_text(), re.MULTILINE):
+        subprocess.run(["sh", "-c", command], cwd=root, check=True, env=bare)
+
+
+LANGUAGES = {"c": c, "cpp": cpp, "go": go, "ruby": ruby, "rust": rust, "sh": sh, "sql": sql}
 
 
 def main() -> int:
@@ -82,7 +97,7 @@ def main() -> int:
             folder = pathlib.Path(name)
             blocks = re.findall(r"^```(\w+)\n(.*?)^```$", readme.read_text(), re.MULTILINE | re.DOTALL)
             for number, (language, program) in enumerate(blocks):
-                if language not in LANGUAGES:
+                if language not in LANGUAGES or (language == "sh" and not program.startswith("scripts/staged ")):
                     continue
                 source = folder / f"snippet{number}.{language}"
                 source.write_text(program)
