@@ -8,7 +8,7 @@
  * Names      All begin with fencepost_ or FENCEPOST_.
  * Answers    A function that can fail answers a fencepost_status: 0 is OK; above 0 the lease's rules refused
  *            it and nothing was changed; below 0 is an error. Refused to renew, complete or release: the lease is
- *            lost, stop. An error may pass. Later versions may add numbers: go by the sign.
+ *            lost, stop. An error may be transient. Later versions may add numbers: go by the sign.
  * Errors     The last parameter of such a function is a fencepost_error of the caller's, or NULL. It is
  *            written by every call. There is no "last error" to ask for.
  * Results    Out-parameters come just before it. They are written on OK, and set to NULL or 0 otherwise.
