@@ -289,6 +289,9 @@ impl Db {
     /// Up to `max` jobs that are in this condition at `now`, in the order of their ids' bytes, from the first one
     /// after the id `after` on. Give the last id of one page to get the next.
     ///
+    /// Of a row that is [`Condition::Broken`] only `id` says something: it is not the row's id but a condition in SQL
+    /// that finds the row, such as `id = 'a'`, `id = X'41'` or `_rowid_ = 7`, to be looked at and repaired with.
+    ///
     /// # Errors
     ///
     /// As [`Db::enqueue`].

@@ -38,10 +38,12 @@ pub enum Condition {
     Claimable,
     /// A lease on it is running.
     Held,
-    /// Nobody holds it, and it is not to be claimed yet.
+    /// Nobody holds it, and it is not to be claimed: not yet, or never again when its fence is the largest there is.
     Delayed,
     /// It is complete.
     Done,
+    /// No job at all: another program has stored in its row what cannot be read as one.
+    Broken,
 }
 
 /// Why a claim does not get the job.
@@ -90,11 +92,12 @@ fn invalid(message: String) -> Error {
     Error::new(ErrorKind::InvalidArgument, message)
 }
 
-/// The job's condition.
+/// The job's condition. A row that is broken cannot be a [`Job`].
 #[cfg(test)]
 pub(crate) fn condition(job: &Job, now: f64) -> Condition {
     match job {
         Job { done: true, .. } => Condition::Done,
+        Job { until, fence: i64::MAX, .. } if *until <= now => Condition::Delayed,
         Job { until, .. } if *until <= now => Condition::Claimable,
         Job { owner: Some(_), .. } => Condition::Held,
         Job { owner: None, .. } => Condition::Delayed,

@@ -132,6 +132,7 @@ fn condition(word: &Word) -> Condition {
         Bare(word) if word == "held" => Condition::Held,
         Bare(word) if word == "delayed" => Condition::Delayed,
         Bare(word) if word == "done" => Condition::Done,
+        Bare(word) if word == "broken" => Condition::Broken,
         other => panic!("{other:?} is no condition"),
     }
 }

@@ -299,7 +299,7 @@ type Grant struct {
 	Fence int64
 }
 
-// A Condition is what can be said of a job at one moment; each job is in exactly one.
+// A Condition is what can be said of a row at one moment; each row is in exactly one.
 type Condition int32
 
 const (
@@ -307,10 +307,13 @@ const (
 	Claimable Condition = capi.ConditionClaimable
 	// Held: a lease on the job is running.
 	Held Condition = capi.ConditionHeld
-	// Delayed: nobody holds the job, and it is not to be claimed yet.
+	// Delayed: nobody holds the job, and it is not to be claimed: not yet, or never again when its fence is the largest
+	// there is.
 	Delayed Condition = capi.ConditionDelayed
 	// Done: the job is complete.
 	Done Condition = capi.ConditionDone
+	// Broken: no job, but a row in which another program has stored what cannot be read as one.
+	Broken Condition = capi.ConditionBroken
 )
 
 // EnqueueAt adds a job as Enqueue does, not to be claimed before a time. Refused with ErrExists.
@@ -446,7 +449,7 @@ func (db *DB) completeAndClaimNext(id, owner string, fence int64, now float64, r
 	return (*Grant)(next), err
 }
 
-// Count says how many jobs are in a condition. Counting Done reads the whole table.
+// Count says how many jobs are in a condition. Counting Done or Broken reads the whole table.
 func (db *DB) Count(condition Condition, now time.Time) (uint64, error) {
 	if err := checkNow("Count", now); err != nil {
 		return 0, err
@@ -465,6 +468,9 @@ func (db *DB) count(condition Condition, now float64) (count uint64, err error) 
 // List returns up to max jobs in a condition, in the order of their ids' bytes, a page at a time: after is nil for the
 // first page, then points to the last id of the page before (the empty string is an id too). A page with fewer than max
 // jobs is the last one. max must be at least 1.
+//
+// Of what is Broken, ID is not the row's id but a condition in SQL that finds the row, such as "id = 'a'", and nothing
+// else is told.
 func (db *DB) List(condition Condition, now time.Time, after *string, max int) ([]Job, error) {
 	if err := checkNow("List", now); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@
 //! | `gate` | what processes tell each other: whose turn it is, which writes are on the disk |
 //! | `reader` | a look: a read transaction on a connection of its own |
 //! | `schema` | the table `jobs`: made, and its shape checked |
+//! | `sound` | which rows can be read as jobs |
 //! | `statements` | the SQL of each operation on one job |
 //! | `next` | which job comes next |
 //! | `listing` | jobs by condition, for people who look |
@@ -27,6 +28,7 @@ pub(crate) mod neighbour;
 pub(crate) mod next;
 mod reader;
 mod schema;
+mod sound;
 pub(crate) mod statements;
 mod writer;
 

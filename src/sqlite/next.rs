@@ -7,12 +7,13 @@
 use rusqlite::params;
 
 use super::schema::Jobs;
+use super::sound::sound;
 use super::statements;
 use crate::error::{Answer, Error, ErrorKind, Refusal};
 use crate::rules::Grant;
 
-/// What both searches ask for. A row that no claim can be granted on is passed over, or it would keep all others
-/// waiting.
+/// What both searches ask for: what `listing` calls claimable. A row that no claim can be granted on is passed over, or
+/// it would keep all others waiting.
 macro_rules! line {
     ($when:literal, $rows:literal) => {
         concat!(
@@ -20,8 +21,9 @@ macro_rules! line {
             $rows,
             " FROM main.jobs WHERE done = 0 AND ",
             $when,
-            " AND typeof(id) = 'text' AND fence BETWEEN 0 AND 9223372036854775806 AND typeof(fence) = 'integer'
-             AND typeof(until) = 'real' ORDER BY until, ",
+            " AND fence < 9223372036854775807 AND ",
+            sound!(),
+            " ORDER BY until, ",
             $rows,
             " LIMIT ?2"
         )
@@ -65,29 +67,10 @@ pub(crate) fn claim(jobs: &Jobs<'_>, owner: &str, now: f64, until: f64, max: usi
 
 fn find(jobs: &Jobs<'_>, search: [&str; 2], now: f64, max: usize) -> Result<Vec<Place>, Error> {
     let mut statement = jobs.prepare_cached(search[usize::from(jobs.rowid)])?;
-    let mut limit = max;
-    loop {
-        let mut rows = statement.query(params![now, i64::try_from(limit).unwrap_or(i64::MAX)])?;
-        let (mut places, mut passed_over) = (Vec::new(), 0);
-        while let Some(row) = rows.next()? {
-            match row.get_ref(0)?.as_str() {
-                Ok(id) if !id.contains('\0') => {
-                    let number = jobs.rowid.then(|| row.get(1)).transpose()?;
-                    places.push(Place { id: id.to_owned(), number });
-                }
-                // No caller could name it, so none can be given it.
-                _ => passed_over += 1,
-            }
-        }
-        if passed_over == 0 || places.len() + passed_over < limit {
-            return Ok(places);
-        }
-        if places.len() >= max {
-            places.truncate(max);
-            return Ok(places);
-        }
-        limit = limit.saturating_add(passed_over);
-    }
+    let places = statement.query_map(params![now, i64::try_from(max).unwrap_or(i64::MAX)], |row| {
+        Ok(Place { id: row.get(0)?, number: jobs.rowid.then(|| row.get(1)).transpose()? })
+    })?;
+    Ok(places.collect::<Result<_, _>>()?)
 }
 
 #[cfg(test)]
@@ -96,7 +79,7 @@ mod tests {
 
     use super::*;
     use crate::rules::{self, Job};
-    use crate::sqlite::schema;
+    use crate::sqlite::{schema, sound};
     use rusqlite::Connection;
 
     fn table(without_rowid: bool) -> Connection {
@@ -111,6 +94,7 @@ mod tests {
             schema::create(&sql).unwrap();
         }
         schema::create_index(&sql).unwrap();
+        sound::install(&sql).unwrap();
         sql
     }
 

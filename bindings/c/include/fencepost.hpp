@@ -126,7 +126,8 @@ enum class condition : std::int32_t {
     claimable = FENCEPOST_CONDITION_CLAIMABLE,
     held = FENCEPOST_CONDITION_HELD,
     delayed = FENCEPOST_CONDITION_DELAYED,
-    done = FENCEPOST_CONDITION_DONE
+    done = FENCEPOST_CONDITION_DONE,
+    broken = FENCEPOST_CONDITION_BROKEN
 };
 
 enum class durability : std::int32_t { full = FENCEPOST_DURABILITY_FULL, normal = FENCEPOST_DURABILITY_NORMAL };
@@ -326,7 +327,8 @@ public:
         return counted;
     }
 
-    /// Up to max jobs in a condition, in the order of their ids' bytes; after is the last id of the page before.
+    /// Up to max jobs in a condition, in the order of their ids' bytes; after is the last id of the page before. Of what
+    /// is broken, id is a condition in SQL that finds the row, and nothing else is told.
     std::vector<job> list(condition which, double now, std::optional<std::string_view> after, std::size_t max) {
         fencepost_error detail;
         fencepost_jobs *found = nullptr;

@@ -319,9 +319,9 @@ module Fencepost
       insist(ask_complete_and_claim_next(id, owner, fence, now, result, ttl))
     end
 
-    # How many jobs are in a condition. Counting those that are done reads the whole table.
+    # How many jobs are in a condition. Counting those that are done or broken reads the whole table.
     #
-    # @param condition [:claimable, :held, :delayed, :done] each job is in exactly one
+    # @param condition [:claimable, :held, :delayed, :done, :broken] each row is in exactly one
     # @param now [Numeric, Time]
     # @return [Integer]
     # @raise [TypeError, ArgumentError, Closed, Failure]
@@ -332,9 +332,11 @@ module Fencepost
       end)
     end
 
-    # The jobs that are in a condition, in the order of their ids' bytes, a page at a time.
+    # The jobs that are in a condition, in the order of their ids' bytes, a page at a time. Of a row that is
+    # broken, id is not the row's id but a condition in SQL that finds the row, such as "id = 'a'", and
+    # nothing else is told.
     #
-    # @param condition [:claimable, :held, :delayed, :done]
+    # @param condition [:claimable, :held, :delayed, :done, :broken]
     # @param now [Numeric, Time]
     # @param max [Integer] at least 1
     # @param after [String, nil] the last id of the page before; nil for the first page
