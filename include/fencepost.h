@@ -18,7 +18,9 @@
  *            fencepost_grant or fencepost_grants is freed by the function of its name with _free. All take
  *            NULL. Nothing else is allocated for the caller.
  * Times      Seconds as doubles, by any clock of the caller's that does not go back and that all callers of
- *            a file share. Safety rests on fences; clocks decide only when a lease may change hands.
+ *            a file share. It should count from 0 upwards: a job that nobody holds and nobody has delayed can be
+ *            claimed from 0 on, and no sooner. Safety rests on fences; clocks decide only when a lease may change
+ *            hands.
  * Durable    OK means synced to the disk, unless FENCEPOST_DURABILITY_NORMAL was asked for.
  * Files      Beside the database at PATH stand SQLite's PATH-wal and PATH-shm, and PATH-fencepost, a page that
  *            the processes share. Never remove or replace one of them while a program has the file open.

@@ -60,6 +60,9 @@ impl Default for Options {
 
 /// An open file. Any number of threads may use it at once, and after a fork it works on in both processes.
 ///
+/// Times are seconds by any clock that does not go back and that all callers of a file share. It should count from 0
+/// upwards: a job that nobody holds and nobody has delayed can be claimed from 0 on, and no sooner.
+///
 /// A program that also uses this build of SQLite itself (through rusqlite) should open its first `Db`
 /// before its first other connection, so that all of them take their locks in one way.
 pub struct Db {

@@ -6,7 +6,8 @@
  *
  * - A refusal is an answer (see fencepost::answer). An error is thrown as fencepost::error.
  * - Strings are UTF-8. One with an inner NUL is a std::invalid_argument before the library is called.
- * - Times are seconds by the caller's clock, as double; a ttl is any std::chrono::duration.
+ * - Times are seconds by the caller's clock, as double; a ttl is any std::chrono::duration. The clock should count from
+ *   0 upwards: a new job can be claimed from 0 on, and no sooner.
  * - Any number of threads may use one db. Destroying or moving it while a call runs is the caller's error.
  */
 #ifndef FENCEPOST_HPP

@@ -8,7 +8,9 @@ module Fencepost
   # Ids, owners and results are Strings, at most 16 MiB in UTF-8. Other encodings are transcoded; binary
   # strings that are not plain ASCII are refused, as nobody knows what they say. The empty string is valid.
   # `now` is a number of seconds by any clock that does not go back and that all callers of a file share, or a
-  # Time; `ttl` is a number of seconds above 0. Both must be finite, and `now + ttl` above `now`.
+  # Time; `ttl` is a number of seconds above 0. Both must be finite, and `now + ttl` above `now`. The clock
+  # should count from 0 upwards: a job that nobody holds and nobody has delayed can be claimed from 0 on, and
+  # no sooner.
   #
   # = Answers
   #
