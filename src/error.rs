@@ -9,7 +9,8 @@ use std::fmt;
 /// had) the lease, and after an error it may try again.
 pub type Answer<T> = Result<Result<T, Refusal>, Error>;
 
-/// Why an operation was refused. Nothing was changed.
+/// Why an operation was refused. Nothing was changed. Later versions may add reasons: take an unknown one for a refusal.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// enqueue: there is a job of this id already; it was left as it is.
@@ -51,7 +52,8 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// The kind of an [`Error`]; each is a status number of the C ABI.
+/// The kind of an [`Error`]; each is a status number of the C ABI. Later versions may add kinds.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// An argument is outside its range; the message names it.

@@ -31,7 +31,8 @@ pub struct Grant {
     pub fence: i64,
 }
 
-/// What can be said of a job at one moment; each job is in exactly one of these.
+/// What can be said of a row at one moment; each row is in exactly one of these. Later versions may add some.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// Anyone can claim it.

@@ -107,6 +107,7 @@ fn answer<T>(answer: Answer<T>, values: impl FnOnce(T) -> Vec<Word>) -> Vec<Word
             Refusal::Done => "DONE",
             Refusal::Stale => "STALE",
             Refusal::Expired => "EXPIRED",
+            other => panic!("no word for {other:?}"),
         }),
         Err(error) => failure(&error),
     }
