@@ -18,7 +18,9 @@
  *            fencepost_grant or fencepost_grants is freed by the function of its name with _free. All take
  *            NULL. Nothing else is allocated for the caller.
  * Times      Seconds as doubles, by any clock of the caller's that does not go back and that all callers of
- *            a file share. Safety rests on fences; clocks decide only when a lease may change hands.
+ *            a file share. It should count from 0 upwards: a job that nobody holds and nobody has delayed can be
+ *            claimed from 0 on, and no sooner. Safety rests on fences; clocks decide only when a lease may change
+ *            hands.
  * Durable    OK means synced to the disk, unless FENCEPOST_DURABILITY_NORMAL was asked for.
  * Files      Beside the database at PATH stand SQLite's PATH-wal and PATH-shm, and PATH-fencepost, a page that
  *            the processes share. Never remove or replace one of them while a program has the file open.
@@ -111,7 +113,7 @@
 #define FENCEPOST_OPEN_ALLOW_NETWORK_FILESYSTEM 8
 
 /**
- * condition: anyone can claim the job (not complete, and until <= now).
+ * condition: anyone can claim the job (not complete, and until <= now): what fencepost_claim_next would grant.
  */
 #define FENCEPOST_CONDITION_CLAIMABLE 1
 
@@ -121,7 +123,8 @@
 #define FENCEPOST_CONDITION_HELD 2
 
 /**
- * condition: nobody holds the job, and it is not to be claimed yet (not complete, until > now, no owner).
+ * condition: nobody holds the job, and it is not to be claimed: not yet (not complete, until > now, no owner), or never
+ * again (not complete, until <= now, and its fence is INT64_MAX; see FENCEPOST_FENCE_EXHAUSTED).
  */
 #define FENCEPOST_CONDITION_DELAYED 3
 
@@ -129,6 +132,13 @@
  * condition: the job is complete.
  */
 #define FENCEPOST_CONDITION_DONE 4
+
+/**
+ * condition: no job, but a row that no correct program writes: its id is no text, until no real number, fence no
+ * integer from 0 on, done neither 0 nor 1, or owner or result neither text nor NULL; a text is UTF-8 without a NUL
+ * in it. fencepost_claim_next passes such a row by, and fencepost_state answers CORRUPT and says what is wrong.
+ */
+#define FENCEPOST_CONDITION_BROKEN 5
 
 /**
  * What a call answers: 0 is OK; above 0 it was refused by the lease's rules and nothing was changed; below
@@ -732,14 +742,14 @@ fencepost_status fencepost_raise_floor(struct fencepost_db *db,
 /**
  * Counts the jobs that are in a condition at a time, in one look at the file.
  *
- * `condition`: FENCEPOST_CONDITION_CLAIMABLE, _HELD, _DELAYED or _DONE. Each job is in exactly one of them.
+ * `condition`: FENCEPOST_CONDITION_CLAIMABLE, _HELD, _DELAYED, _DONE or _BROKEN. Each row is in exactly one of them.
  *
  * `now`: seconds by the callers' clock, finite.
  *
  * `count`: not NULL. On OK how many, otherwise 0.
  *
  * Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT, IO, FULL, READ_ONLY,
- * OUT_OF_MEMORY, UNSUPPORTED, INTERNAL. Counting what is done reads the whole table.
+ * OUT_OF_MEMORY, UNSUPPORTED, INTERNAL. Each row is read whole; for what is done or broken, the whole table.
  *
  * Threads: any number on one handle.
  */
@@ -752,7 +762,9 @@ fencepost_status fencepost_count(struct fencepost_db *db,
 /**
  * Lists the jobs that are in a condition at a time, in the order of their ids' bytes, a page at a time.
  *
- * `condition`, `now`: as for fencepost_count.
+ * `condition`, `now`: as for fencepost_count. Of a row that is BROKEN only `id` says something: it is not the row's id
+ * but a condition in SQL that finds the row, such as `id = 'a'`, `id = X'41'` or `_rowid_ = 7`, to be looked at and
+ * repaired with. owner and result are NULL, until and fence 0, and done is false.
  *
  * `after`: NULL for the first page, then the last id of the page before. A job that is added, or comes into the
  * condition, behind it meanwhile is in a later page; no job comes twice.

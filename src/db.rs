@@ -62,6 +62,9 @@ impl Default for Options {
 
 /// An open file. Any number of threads may use it at once, and after a fork it works on in both processes.
 ///
+/// Times are seconds by any clock that does not go back and that all callers of a file share. It should count from 0
+/// upwards: a job that nobody holds and nobody has delayed can be claimed from 0 on, and no sooner.
+///
 /// A program that also uses this build of SQLite itself (through rusqlite) should open its first `Db`
 /// before its first other connection, so that all of them take their locks in one way.
 pub struct Db {
@@ -346,6 +349,9 @@ impl Db {
 
     /// Up to `max` jobs that are in this condition at `now`, in the order of their ids' bytes, from the first one
     /// after the id `after` on. Give the last id of one page to get the next.
+    ///
+    /// Of a row that is [`Condition::Broken`] only `id` says something: it is not the row's id but a condition in SQL
+    /// that finds the row, such as `id = 'a'`, `id = X'41'` or `_rowid_ = 7`, to be looked at and repaired with.
     ///
     /// # Errors
     ///

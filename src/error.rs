@@ -42,7 +42,8 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Why an operation was refused. Nothing was changed.
+/// Why an operation was refused. Nothing was changed. Later versions may add reasons: take an unknown one for a refusal.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// enqueue: there is a job of this id already; it was left as it is.
@@ -59,7 +60,8 @@ pub enum Refusal {
     Expired,
 }
 
-/// The kind of an [`Error`]; each is a status number of the C ABI.
+/// The kind of an [`Error`]; each is a status number of the C ABI. Later versions may add kinds.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// An argument is outside its range; the message names it.

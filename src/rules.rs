@@ -31,17 +31,20 @@ pub struct Grant {
     pub fence: i64,
 }
 
-/// What can be said of a job at one moment; each job is in exactly one of these.
+/// What can be said of a row at one moment; each row is in exactly one of these. Later versions may add some.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// Anyone can claim it.
     Claimable,
     /// A lease on it is running.
     Held,
-    /// Nobody holds it, and it is not to be claimed yet.
+    /// Nobody holds it, and it is not to be claimed: not yet, or never again when its fence is the largest there is.
     Delayed,
     /// It is complete.
     Done,
+    /// No job at all: another program has stored in its row what cannot be read as one.
+    Broken,
 }
 
 /// Why a job gets no new fence.
@@ -109,11 +112,12 @@ fn invalid(message: String) -> Error {
     Error::new(ErrorKind::InvalidArgument, message)
 }
 
-/// The job's condition.
+/// The job's condition. A row that is broken cannot be a [`Job`].
 #[cfg(test)]
 pub(crate) fn condition(job: &Job, now: f64) -> Condition {
     match job {
         Job { done: true, .. } => Condition::Done,
+        Job { until, fence: i64::MAX, .. } if *until <= now => Condition::Delayed,
         Job { until, .. } if *until <= now => Condition::Claimable,
         Job { owner: Some(_), .. } => Condition::Held,
         Job { owner: None, .. } => Condition::Delayed,

@@ -107,6 +107,7 @@ fn answer<T>(answer: Answer<T>, values: impl FnOnce(T) -> Vec<Word>) -> Vec<Word
             Refusal::Done => "DONE",
             Refusal::Stale => "STALE",
             Refusal::Expired => "EXPIRED",
+            other => panic!("no word for {other:?}"),
         }),
         Err(error) => failure(&error),
     }
@@ -132,6 +133,7 @@ fn condition(word: &Word) -> Condition {
         Bare(word) if word == "held" => Condition::Held,
         Bare(word) if word == "delayed" => Condition::Delayed,
         Bare(word) if word == "done" => Condition::Done,
+        Bare(word) if word == "broken" => Condition::Broken,
         other => panic!("{other:?} is no condition"),
     }
 }

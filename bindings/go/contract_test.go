@@ -122,7 +122,9 @@ func answered(t *testing.T, err error, values ...interface{}) []interface{} {
 	return []interface{}{bare(strings.TrimPrefix(status.Error(), "FENCEPOST_"))}
 }
 
-var conditions = map[bare]Condition{"claimable": Claimable, "held": Held, "delayed": Delayed, "done": Done}
+var conditions = map[bare]Condition{
+	"claimable": Claimable, "held": Held, "delayed": Delayed, "done": Done, "broken": Broken,
+}
 
 func grantWords(grants ...Grant) (words []interface{}) {
 	for _, grant := range grants {

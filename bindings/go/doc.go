@@ -17,8 +17,9 @@
 //
 // Every operation takes the time from its caller: use time.Now(), or in tests any clock. All callers of a file
 // must use clocks that agree. The file holds seconds since 1970 as a float64, which tells moments about a
-// quarter of a microsecond apart at present dates; a lease ends at that precision. Safety never rests on
-// clocks: one that jumps ends a lease early or late, and lets no stale write in.
+// quarter of a microsecond apart at present dates; a lease ends at that precision. Before 1970 no job can be
+// claimed, unless it was delayed to a time before. Safety never rests on clocks: one that jumps ends a lease early
+// or late, and lets no stale write in.
 //
 // # Durability, goroutines, processes
 //

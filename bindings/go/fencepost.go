@@ -374,7 +374,7 @@ type Grant struct {
 	Fence int64
 }
 
-// A Condition is what can be said of a job at one moment; each job is in exactly one.
+// A Condition is what can be said of a row at one moment; each row is in exactly one.
 type Condition int32
 
 const (
@@ -382,10 +382,13 @@ const (
 	Claimable Condition = capi.ConditionClaimable
 	// Held: a lease on the job is running.
 	Held Condition = capi.ConditionHeld
-	// Delayed: nobody holds the job, and it is not to be claimed yet.
+	// Delayed: nobody holds the job, and it is not to be claimed: not yet, or never again when its fence is the largest
+	// there is.
 	Delayed Condition = capi.ConditionDelayed
 	// Done: the job is complete.
 	Done Condition = capi.ConditionDone
+	// Broken: no job, but a row in which another program has stored what cannot be read as one.
+	Broken Condition = capi.ConditionBroken
 )
 
 // String gives the condition's name, such as "held".
@@ -399,6 +402,8 @@ func (c Condition) String() string {
 		return "delayed"
 	case Done:
 		return "done"
+	case Broken:
+		return "broken"
 	}
 	return fmt.Sprintf("Condition(%d)", int32(c))
 }
@@ -620,7 +625,7 @@ func (db *DB) RaiseFloor(to int64) error {
 	return db.call("RaiseFloor", func(c *capi.DB) capi.Answer { return c.RaiseFloor(to) })
 }
 
-// Count says how many jobs are in a condition. Counting Done reads the whole table.
+// Count says how many jobs are in a condition. Counting Done or Broken reads the whole table.
 func (db *DB) Count(condition Condition, now time.Time) (uint64, error) {
 	return db.CountContext(context.Background(), condition, now)
 }
@@ -644,6 +649,9 @@ func (db *DB) count(ctx context.Context, condition Condition, now float64) (coun
 // List returns up to max jobs in a condition, in the order of their ids' bytes, a page at a time: after is nil for the
 // first page, then points to the last id of the page before (the empty string is an id too). A page with fewer than max
 // jobs is the last one. max must be at least 1.
+//
+// Of what is Broken, ID is not the row's id but a condition in SQL that finds the row, such as "id = 'a'", and nothing
+// else is told.
 func (db *DB) List(condition Condition, now time.Time, after *string, max int) ([]Job, error) {
 	return db.ListContext(context.Background(), condition, now, after, max)
 }

@@ -255,7 +255,7 @@ func TestWhatIsNoPageConditionOrTimeIsRefused(t *testing.T) {
 	_, negative := db.ClaimBatch("w", t100, time.Second, -1)
 	_, page := db.List(Held, t100, nil, -1)
 	_, condition := db.List(0, t100, nil, 1)
-	_, count := db.Count(5, t100)
+	_, count := db.Count(6, t100)
 	_, after := db.List(Held, t100, &bad, 1)
 	_, many := db.EnqueueMany([]string{"a", bad})
 	_, next := db.ClaimNext(bad, t100, time.Second)

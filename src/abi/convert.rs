@@ -248,8 +248,9 @@ pub(super) fn condition_of(number: i32) -> Result<Condition, Error> {
         FENCEPOST_CONDITION_HELD => Ok(Condition::Held),
         FENCEPOST_CONDITION_DELAYED => Ok(Condition::Delayed),
         FENCEPOST_CONDITION_DONE => Ok(Condition::Done),
+        FENCEPOST_CONDITION_BROKEN => Ok(Condition::Broken),
         other => {
-            Err(invalid(format!("condition is {other}; it must be one of FENCEPOST_CONDITION_*, 1 to 4")))
+            Err(invalid(format!("condition is {other}; it must be one of FENCEPOST_CONDITION_*, 1 to 5")))
         }
     }
 }

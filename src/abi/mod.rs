@@ -604,14 +604,14 @@ pub unsafe extern "C" fn fencepost_raise_floor(
 
 /// Counts the jobs that are in a condition at a time, in one look at the file.
 ///
-/// `condition`: FENCEPOST_CONDITION_CLAIMABLE, _HELD, _DELAYED or _DONE. Each job is in exactly one of them.
+/// `condition`: FENCEPOST_CONDITION_CLAIMABLE, _HELD, _DELAYED, _DONE or _BROKEN. Each row is in exactly one of them.
 ///
 /// `now`: seconds by the callers' clock, finite.
 ///
 /// `count`: not NULL. On OK how many, otherwise 0.
 ///
 /// Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT, IO, FULL, READ_ONLY,
-/// OUT_OF_MEMORY, UNSUPPORTED, INTERNAL. Counting what is done reads the whole table.
+/// OUT_OF_MEMORY, UNSUPPORTED, INTERNAL. Each row is read whole; for what is done or broken, the whole table.
 ///
 /// Threads: any number on one handle.
 #[unsafe(no_mangle)]
@@ -638,7 +638,9 @@ pub unsafe extern "C" fn fencepost_count(
 
 /// Lists the jobs that are in a condition at a time, in the order of their ids' bytes, a page at a time.
 ///
-/// `condition`, `now`: as for fencepost_count.
+/// `condition`, `now`: as for fencepost_count. Of a row that is BROKEN only `id` says something: it is not the row's id
+/// but a condition in SQL that finds the row, such as `id = 'a'`, `id = X'41'` or `_rowid_ = 7`, to be looked at and
+/// repaired with. owner and result are NULL, until and fence 0, and done is false.
 ///
 /// `after`: NULL for the first page, then the last id of the page before. A job that is added, or comes into the
 /// condition, behind it meanwhile is in a later page; no job comes twice.

@@ -146,14 +146,19 @@ pub const FENCEPOST_OPEN_KEEP_JOURNAL_MODE: u32 = 4;
 /// server's affair, and SQLite's WAL does not work between machines at all.
 pub const FENCEPOST_OPEN_ALLOW_NETWORK_FILESYSTEM: u32 = 8;
 
-/// condition: anyone can claim the job (not complete, and until <= now).
+/// condition: anyone can claim the job (not complete, and until <= now): what fencepost_claim_next would grant.
 pub const FENCEPOST_CONDITION_CLAIMABLE: i32 = 1;
 /// condition: a lease on the job is running (not complete, until > now, with an owner).
 pub const FENCEPOST_CONDITION_HELD: i32 = 2;
-/// condition: nobody holds the job, and it is not to be claimed yet (not complete, until > now, no owner).
+/// condition: nobody holds the job, and it is not to be claimed: not yet (not complete, until > now, no owner), or never
+/// again (not complete, until <= now, and its fence is INT64_MAX; see FENCEPOST_FENCE_EXHAUSTED).
 pub const FENCEPOST_CONDITION_DELAYED: i32 = 3;
 /// condition: the job is complete.
 pub const FENCEPOST_CONDITION_DONE: i32 = 4;
+/// condition: no job, but a row that no correct program writes: its id is no text, until no real number, fence no
+/// integer from 0 on, done neither 0 nor 1, or owner or result neither text nor NULL; a text is UTF-8 without a NUL
+/// in it. fencepost_claim_next passes such a row by, and fencepost_state answers CORRUPT and says what is wrong.
+pub const FENCEPOST_CONDITION_BROKEN: i32 = 5;
 
 /// How to open a file. Zero the whole struct, set `size` to `sizeof(fencepost_options)`, then set what
 /// differs from the default. Zero means the default in every field, so fields can be added at the end

@@ -14,7 +14,7 @@ use super::file::{File, Identity};
 use super::gate::Gates;
 use super::neighbour::{self, Stamp};
 use super::schema::{self, Found, Jobs};
-use super::statements;
+use super::{sound, statements};
 use crate::error::{Error, ErrorKind};
 use crate::fork;
 use crate::rules::Grant;
@@ -94,6 +94,7 @@ impl Session {
         // because of the partial index (https://www.sqlite.org/queryplanner-ng.html#qpstab).
         sql.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         sql.pragma_update(None, "trusted_schema", false)?;
+        sound::install(&sql)?;
         sql.pragma_update(None, "temp_store", "MEMORY")?;
         if writable && sql.is_readonly("main")? {
             return Err(Error::new(

@@ -11,6 +11,7 @@
 //! | `set_back` | whether the file was restored from a backup, by the grant that the page remembers |
 //! | `reader` | a look: a read transaction on a connection of its own |
 //! | `schema` | the table `jobs`: made, and its shape checked |
+//! | `sound` | which rows can be read as jobs |
 //! | `statements` | the SQL of each operation on one job |
 //! | `next` | which job comes next |
 //! | `listing` | jobs by condition, for people who look |
@@ -29,6 +30,7 @@ pub(crate) mod next;
 mod reader;
 mod schema;
 mod set_back;
+mod sound;
 pub(crate) mod statements;
 mod writer;
 

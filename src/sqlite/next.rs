@@ -7,12 +7,13 @@
 use rusqlite::{OptionalExtension, params};
 
 use super::schema::Jobs;
+use super::sound::sound;
 use super::statements;
 use crate::error::{Answer, Error, ErrorKind, Refusal, Refused};
 use crate::rules::{self, Grant, shown};
 
-/// What both searches ask for. A row that no claim can be granted on is passed over, or it would keep all others
-/// waiting.
+/// What both searches ask for: what `listing` calls claimable. A row that no claim can be granted on is passed over, or
+/// it would keep all others waiting.
 macro_rules! line {
     ($when:literal, $rows:literal) => {
         concat!(
@@ -20,8 +21,9 @@ macro_rules! line {
             $rows,
             " FROM main.jobs WHERE done = 0 AND ",
             $when,
-            " AND typeof(id) = 'text' AND fence BETWEEN 0 AND 9223372036854775806 AND typeof(fence) = 'integer'
-             AND typeof(until) = 'real' ORDER BY until, ",
+            " AND fence < 9223372036854775807 AND ",
+            sound!(),
+            " ORDER BY until, ",
             $rows,
             " LIMIT ?2"
         )
@@ -32,8 +34,12 @@ const OVER: [&str; 2] =
     [line!("until > 0 AND until <= ?1", "id"), line!("until > 0 AND until <= ?1", "_rowid_")];
 const WAITING: [&str; 2] = [line!("until <= min(0, ?1)", "id"), line!("until <= min(0, ?1)", "_rowid_")];
 
-const SOONEST: &str = "SELECT until FROM main.jobs WHERE done = 0 AND until > ?1 AND typeof(until) = 'real'
-    AND fence BETWEEN 0 AND 9223372036854775806 AND typeof(fence) = 'integer' ORDER BY until LIMIT 1";
+/// When the next one can be claimed.
+const SOONEST: &str = concat!(
+    "SELECT until FROM main.jobs WHERE done = 0 AND until > ?1 AND fence < 9223372036854775807 AND ",
+    sound!(),
+    " ORDER BY until LIMIT 1"
+);
 
 /// A job that can be claimed, and the number of its row, if the rows have numbers.
 struct Place {
@@ -78,29 +84,10 @@ fn nothing(jobs: &Jobs<'_>, now: f64) -> Result<Refused, Error> {
 
 fn find(jobs: &Jobs<'_>, search: [&str; 2], now: f64, max: usize) -> Result<Vec<Place>, Error> {
     let mut statement = jobs.prepare_cached(search[usize::from(jobs.rowid)])?;
-    let mut limit = max;
-    loop {
-        let mut rows = statement.query(params![now, i64::try_from(limit).unwrap_or(i64::MAX)])?;
-        let (mut places, mut passed_over) = (Vec::new(), 0);
-        while let Some(row) = rows.next()? {
-            match row.get_ref(0)?.as_str() {
-                Ok(id) if !id.contains('\0') => {
-                    let number = jobs.rowid.then(|| row.get(1)).transpose()?;
-                    places.push(Place { id: id.to_owned(), number });
-                }
-                // No caller could name it, so none can be given it.
-                _ => passed_over += 1,
-            }
-        }
-        if passed_over == 0 || places.len() + passed_over < limit {
-            return Ok(places);
-        }
-        if places.len() >= max {
-            places.truncate(max);
-            return Ok(places);
-        }
-        limit = limit.saturating_add(passed_over);
-    }
+    let places = statement.query_map(params![now, i64::try_from(max).unwrap_or(i64::MAX)], |row| {
+        Ok(Place { id: row.get(0)?, number: jobs.rowid.then(|| row.get(1)).transpose()? })
+    })?;
+    Ok(places.collect::<Result<_, _>>()?)
 }
 
 #[cfg(test)]
@@ -109,7 +96,7 @@ mod tests {
 
     use super::*;
     use crate::rules::Job;
-    use crate::sqlite::schema;
+    use crate::sqlite::{schema, sound};
     use rusqlite::Connection;
 
     fn table(without_rowid: bool) -> Connection {
@@ -122,6 +109,7 @@ mod tests {
             .unwrap();
         }
         schema::create_missing(&sql).unwrap();
+        sound::install(&sql).unwrap();
         sql
     }
 

@@ -298,12 +298,25 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_made_once() {
-        for sql in ["", CREATE, &format!("{CREATE}; {INDEX}")] {
+        let made = |connection: &Connection| -> i64 {
+            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap()
+        };
+        let all = Connection::open_in_memory().unwrap();
+        create_missing(&all).unwrap();
+        for lost in
+            ["TABLE jobs", "INDEX fencepost_claimable", "TABLE fencepost_meta", "TRIGGER fencepost_deleted"]
+        {
             let connection = Connection::open_in_memory().unwrap();
-            connection.execute_batch(sql).unwrap();
-            assert_eq!(is_complete(&connection).unwrap(), sql.contains(INDEX), "{sql}");
+            for _ in 0..2 {
+                create_missing(&connection).unwrap();
+                assert!(is_complete(&connection).unwrap(), "{lost}");
+                assert_eq!(made(&connection), made(&all), "{lost}");
+            }
+            connection.execute_batch(&format!("DROP {lost}")).unwrap();
+            assert!(!is_complete(&connection).unwrap(), "{lost}");
             create_missing(&connection).unwrap();
-            assert!(is_complete(&connection).unwrap(), "{sql}");
+            assert!(is_complete(&connection).unwrap(), "{lost}");
+            assert_eq!(made(&connection), made(&all), "{lost}");
         }
     }
 

@@ -124,7 +124,7 @@ static void null_for_every_pointer_of_the_workers_loop(void) {
     CHECK(jobs == NULL);
     INVALID("jobs", fencepost_list(db, FENCEPOST_CONDITION_HELD, 1, NULL, 1, NULL, &error));
     INVALID("max", fencepost_list(db, FENCEPOST_CONDITION_HELD, 1, NULL, 0, &jobs, &error));
-    static const int32_t none[] = {0, 5, -1, INT32_MAX, INT32_MIN};
+    static const int32_t none[] = {0, 6, -1, INT32_MAX, INT32_MIN};
     for (size_t index = 0; index < sizeof none / sizeof *none; index++) {
         INVALID("condition", fencepost_count(db, none[index], 1, &count, &error));
         INVALID("condition", fencepost_list(db, none[index], 1, NULL, 1, &jobs, &error));

@@ -34,7 +34,7 @@ AT(fencepost_grants, count, 0, 8);
 AT(fencepost_grants, grants, 8, 8);
 
 _Static_assert(FENCEPOST_CONDITION_CLAIMABLE == 1 && FENCEPOST_CONDITION_HELD == 2 && FENCEPOST_CONDITION_DELAYED == 3 &&
-                   FENCEPOST_CONDITION_DONE == 4,
+                   FENCEPOST_CONDITION_DONE == 4 && FENCEPOST_CONDITION_BROKEN == 5,
                "conditions");
 _Static_assert(sizeof(fencepost_status) == 4, "fencepost_status");
 _Static_assert(FENCEPOST_DURABILITY_FULL == 0 && FENCEPOST_DURABILITY_NORMAL == 1, "durability");

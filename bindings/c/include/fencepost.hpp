@@ -7,7 +7,8 @@
  * - A refusal is an answer (see fencepost::answer). An error is thrown as fencepost::error.
  * - Strings are UTF-8. One with an inner NUL is a std::invalid_argument before the library is called.
  * - Times are seconds by the caller's clock, as double, or time points of std::chrono::system_clock (see
- *   fencepost::moment); a ttl is any std::chrono::duration.
+ *   fencepost::moment); a ttl is any std::chrono::duration. The clock should count from
+ *   0 upwards: a new job can be claimed from 0 on, and no sooner.
  * - Any number of threads may use one db. Destroying or moving it while a call runs is the caller's error.
  */
 #ifndef FENCEPOST_HPP
@@ -167,7 +168,8 @@ enum class condition : std::int32_t {
     claimable = FENCEPOST_CONDITION_CLAIMABLE,
     held = FENCEPOST_CONDITION_HELD,
     delayed = FENCEPOST_CONDITION_DELAYED,
-    done = FENCEPOST_CONDITION_DONE
+    done = FENCEPOST_CONDITION_DONE,
+    broken = FENCEPOST_CONDITION_BROKEN
 };
 
 enum class durability : std::int32_t { full = FENCEPOST_DURABILITY_FULL, normal = FENCEPOST_DURABILITY_NORMAL };
@@ -406,7 +408,8 @@ public:
         return counted;
     }
 
-    /// Up to max jobs in a condition, in the order of their ids' bytes; after is the last id of the page before.
+    /// Up to max jobs in a condition, in the order of their ids' bytes; after is the last id of the page before. Of what
+    /// is broken, id is a condition in SQL that finds the row, and nothing else is told.
     std::vector<job> list(condition which, moment now, std::optional<std::string_view> after, std::size_t max) {
         fencepost_error detail;
         fencepost_jobs *found = nullptr;

@@ -334,9 +334,9 @@ static int enqueue_many(const struct word *a, const struct word *expected, size_
 }
 
 static int32_t condition_of(const struct word *word) {
-    static const char *const names[] = {"claimable", "held", "delayed", "done"};
+    static const char *const names[] = {"claimable", "held", "delayed", "done", "broken"};
 
-    for (int32_t index = 0; index < 4; index++) {
+    for (int32_t index = 0; index < 5; index++) {
         if (word->kind == BARE && strcmp(word->text, names[index]) == 0) return FENCEPOST_CONDITION_CLAIMABLE + index;
     }
     die("a condition is wanted");

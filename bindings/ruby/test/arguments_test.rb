@@ -209,7 +209,7 @@ class ArgumentsTest < FencepostTest
     assert_equal before, @db.state(before).id
   end
 
-  def test_a_condition_is_one_of_four_and_a_page_has_room
+  def test_a_condition_is_one_of_five_and_a_page_has_room
     ["held", nil, :running, 2].each do |condition|
       assert_raises(ArgumentError) { @db.count(condition, now: 1) }
       assert_raises(ArgumentError) { @db.list(condition, now: 1, max: 1) }

@@ -35,6 +35,7 @@ const (
 	ConditionHeld      = C.FENCEPOST_CONDITION_HELD
 	ConditionDelayed   = C.FENCEPOST_CONDITION_DELAYED
 	ConditionDone      = C.FENCEPOST_CONDITION_DONE
+	ConditionBroken    = C.FENCEPOST_CONDITION_BROKEN
 
 	OK              = C.FENCEPOST_OK
 	Exists          = C.FENCEPOST_EXISTS

@@ -8,7 +8,9 @@ module Fencepost
   # Ids, owners and results are Strings, at most 16 MiB in UTF-8. Other encodings are transcoded; binary
   # strings that are not plain ASCII are refused, as nobody knows what they say. The empty string is valid.
   # `now` is a number of seconds by any clock that does not go back and that all callers of a file share, or a
-  # Time; `ttl` is a number of seconds above 0. Both must be finite, and `now + ttl` above `now`.
+  # Time; `ttl` is a number of seconds above 0. Both must be finite, and `now + ttl` above `now`. The clock
+  # should count from 0 upwards: a job that nobody holds and nobody has delayed can be claimed from 0 on, and
+  # no sooner.
   #
   # = Answers
   #
@@ -368,9 +370,9 @@ module Fencepost
       self
     end
 
-    # How many jobs are in a condition. Counting those that are done reads the whole table.
+    # How many jobs are in a condition. Counting those that are done or broken reads the whole table.
     #
-    # @param condition [:claimable, :held, :delayed, :done] each job is in exactly one
+    # @param condition [:claimable, :held, :delayed, :done, :broken] each row is in exactly one
     # @param now [Numeric, Time]
     # @return [Integer]
     # @raise [TypeError, ArgumentError, Closed, Failure]
@@ -381,9 +383,11 @@ module Fencepost
       end)
     end
 
-    # The jobs that are in a condition, in the order of their ids' bytes, a page at a time.
+    # The jobs that are in a condition, in the order of their ids' bytes, a page at a time. Of a row that is
+    # broken, id is not the row's id but a condition in SQL that finds the row, such as "id = 'a'", and
+    # nothing else is told.
     #
-    # @param condition [:claimable, :held, :delayed, :done]
+    # @param condition [:claimable, :held, :delayed, :done, :broken]
     # @param now [Numeric, Time]
     # @param max [Integer] at least 1
     # @param after [String, nil] the last id of the page before; nil for the first page

@@ -55,7 +55,7 @@ module Fencepost
       def to_a = self[:grants].read_array_of_pointer(self[:count]).map { |pointer| Granted.new(pointer) }
     end
 
-    CONDITIONS = { claimable: 1, held: 2, delayed: 3, done: 4 }.freeze
+    CONDITIONS = { claimable: 1, held: 2, delayed: 3, done: 4, broken: 5 }.freeze
 
     DURABILITY = { full: 0, normal: 1 }.freeze
 
