@@ -26,11 +26,29 @@ module Fencepost
   #
   # = Threads, forks, signals
   #
-  # Any number of threads may use one DB at once, and other threads run while a call waits. A call that has
-  # begun is carried out: Timeout, Thread#raise and Thread#kill take effect after it. A DB works on in the
-  # parent and in the child after a fork. In a `trap` handler Ruby forbids what a DB needs (ThreadError); let
-  # the handler wake a thread. Not for Ractors, and neither copied nor frozen: that raises TypeError (or what
-  # Ractor raises), and leaves the DB as it is.
+  # Any number of threads may use one DB at once, and other threads run while a call waits. A DB works on in
+  # the parent and in the child after a fork. Not for Ractors, and neither copied nor frozen: that raises
+  # TypeError (or what Ractor raises), and leaves the DB as it is.
+  #
+  # A call that has begun is carried out: Timeout, Thread#raise and Thread#kill take effect after it. A claim
+  # (each method that answers a fence or grants) whose answer they keep from the caller is released first; of
+  # {#complete_and_claim_next} the completion stands. What cannot be released ends with its ttl: when the file
+  # cannot be used just then, or the process is killed.
+  #
+  # One moment is the caller's: Ruby may raise when a claim has returned and is not assigned yet. That is rare
+  # and cannot be seen from inside the method. Where it matters, make what others raise wait:
+  #
+  #     job = nil
+  #     begin
+  #       Thread.handle_interrupt(Object => :never) { job = db.claim_next(owner: me, now: now, ttl: 30) }
+  #       # ... work, and complete the job ...
+  #     ensure
+  #       db.release(job.id, owner: me, fence: job.fence) if job # false when it is complete
+  #     end
+  #
+  # In a `trap` handler Ruby forbids what a DB needs (ThreadError); let the handler wake a thread. What a
+  # handler raises (and Interrupt) ends a call of the main thread as above, but no handle_interrupt makes it
+  # wait.
   class DB
     include Sole
 
@@ -160,7 +178,9 @@ module Fencepost
     # @return [Integer, nil] the new fence, one more than any before it; nil when it was refused
     # @raise [FenceExhausted] when the job's fence is the largest 64-bit number
     # @raise [TypeError, ArgumentError, Closed, Failure]
-    def claim(id, owner:, now:, ttl:) = otherwise(nil, ask_claim(id, owner, now, ttl))
+    def claim(id, owner:, now:, ttl:)
+      Leases.handing_over(@handle) { |leases| otherwise(nil, ask_claim(leases, id, owner, now, ttl)) }
+    end
 
     # As {#claim}.
     #
@@ -168,7 +188,9 @@ module Fencepost
     # @return [Integer]
     # @raise [NotFound, Done, Held]
     # @raise (see #claim)
-    def claim!(id, owner:, now:, ttl:) = insist(ask_claim(id, owner, now, ttl))
+    def claim!(id, owner:, now:, ttl:)
+      Leases.handing_over(@handle) { |leases| insist(ask_claim(leases, id, owner, now, ttl)) }
+    end
 
     # Makes the lease run until `now + ttl`, when owner and fence hold the job and the lease is not over.
     #
@@ -257,7 +279,9 @@ module Fencepost
     # @param ttl [Numeric] seconds
     # @return [Grant, nil] nil when nothing is claimable
     # @raise [TypeError, ArgumentError, Closed, Failure]
-    def claim_next(owner:, now:, ttl:) = otherwise(nil, ask_claim_next(owner, now, ttl))
+    def claim_next(owner:, now:, ttl:)
+      Leases.handing_over(@handle) { |leases| otherwise(nil, ask_claim_next(leases, owner, now, ttl)) }
+    end
 
     # As {#claim_next}.
     #
@@ -265,7 +289,9 @@ module Fencepost
     # @return [Grant]
     # @raise [NotFound] when nothing is claimable
     # @raise (see #claim_next)
-    def claim_next!(owner:, now:, ttl:) = insist(ask_claim_next(owner, now, ttl))
+    def claim_next!(owner:, now:, ttl:)
+      Leases.handing_over(@handle) { |leases| insist(ask_claim_next(leases, owner, now, ttl)) }
+    end
 
     # Takes up to `max` claimable jobs at once, those that come next; see {#claim_next}.
     #
@@ -275,7 +301,9 @@ module Fencepost
     # @param max [Integer] at least 1
     # @return [Array<Grant>] empty when nothing is claimable
     # @raise [TypeError, ArgumentError, RangeError, Closed, Failure]
-    def claim_batch(owner:, now:, ttl:, max:) = otherwise([], ask_claim_batch(owner, now, ttl, max))
+    def claim_batch(owner:, now:, ttl:, max:)
+      Leases.handing_over(@handle) { |leases| otherwise([], ask_claim_batch(leases, owner, now, ttl, max)) }
+    end
 
     # As {#claim_batch}.
     #
@@ -283,7 +311,9 @@ module Fencepost
     # @return [Array<Grant>] with at least one
     # @raise [NotFound] when nothing is claimable
     # @raise (see #claim_batch)
-    def claim_batch!(owner:, now:, ttl:, max:) = insist(ask_claim_batch(owner, now, ttl, max))
+    def claim_batch!(owner:, now:, ttl:, max:)
+      Leases.handing_over(@handle) { |leases| insist(ask_claim_batch(leases, owner, now, ttl, max)) }
+    end
 
     # Completes a job as {#complete} does and takes the next one as {#claim_next} does, with one sync to the
     # disk instead of two.
@@ -298,7 +328,9 @@ module Fencepost
     #   refused: nothing was stored or claimed
     # @raise [TypeError, ArgumentError, RangeError, Closed, Failure]
     def complete_and_claim_next(id, owner:, fence:, now:, ttl:, result: nil)
-      otherwise(false, ask_complete_and_claim_next(id, owner, fence, now, result, ttl))
+      Leases.handing_over(@handle) do |leases|
+        otherwise(false, ask_complete_and_claim_next(leases, id, owner, fence, now, result, ttl))
+      end
     end
 
     # As {#complete_and_claim_next}.
@@ -308,7 +340,9 @@ module Fencepost
     # @raise [NotFound, Done, Stale, Expired]
     # @raise (see #complete_and_claim_next)
     def complete_and_claim_next!(id, owner:, fence:, now:, ttl:, result: nil)
-      insist(ask_complete_and_claim_next(id, owner, fence, now, result, ttl))
+      Leases.handing_over(@handle) do |leases|
+        insist(ask_complete_and_claim_next(leases, id, owner, fence, now, result, ttl))
+      end
     end
 
     # Ends the lease or delay that a job has, whoever holds it, and raises its fence: the one that held it is
@@ -413,7 +447,9 @@ module Fencepost
     #   others; all nil when the claim was refused
     # @raise (see #claim)
     def claim_many(id, owners:, now:, ttl:)
-      otherwise(nil, ask_claim_many(id, owners, now, ttl)) || Array.new(owners.to_ary.size)
+      Leases.handing_over(@handle) do |leases|
+        otherwise(nil, ask_claim_many(leases, id, owners, now, ttl)) || Array.new(owners.to_ary.size)
+      end
     end
 
     # As {#claim_many}.
@@ -422,7 +458,9 @@ module Fencepost
     # @return [Array<Integer, nil>] with exactly one fence, or empty when there are no owners
     # @raise [NotFound, Done, Held]
     # @raise (see #claim_many)
-    def claim_many!(id, owners:, now:, ttl:) = insist(ask_claim_many(id, owners, now, ttl))
+    def claim_many!(id, owners:, now:, ttl:)
+      Leases.handing_over(@handle) { |leases| insist(ask_claim_many(leases, id, owners, now, ttl)) }
+    end
 
     # @return [String]
     def inspect = "#<#{self.class} #{path.inspect}#{' closed' if closed?}>"
@@ -459,10 +497,12 @@ module Fencepost
       Native.public_send(free, slot.read_pointer) if slot
     end
 
-    def ask_claim(id, owner, now, ttl)
+    def ask_claim(leases, id, owner, now, ttl)
+      id, owner = names(id, owner)
       fence = FFI::MemoryPointer.new(:int64)
-      call(:fencepost_claim, *names(id, owner), Convert.time(now, "now"), Convert.number(ttl, "ttl"),
-           fence) { fence.read_int64 }
+      granted = -> { fence.read_int64.zero? ? [] : [[id, owner, fence.read_int64]] }
+      call_granting(leases, granted, :fencepost_claim, id, owner, Convert.time(now, "now"),
+                    Convert.number(ttl, "ttl"), fence) { fence.read_int64 }
     end
 
     def ask_renew(id, owner, fence, now, ttl)
@@ -484,31 +524,36 @@ module Fencepost
            Convert.time(not_before, "not_before"))
     end
 
-    def ask_claim_next(owner, now, ttl)
-      taking(Native::Granted, :fencepost_grant_free) do |slot, read|
-        call(:fencepost_claim_next, Convert.text(owner, "owner"), Convert.time(now, "now"),
-             Convert.number(ttl, "ttl"), slot) { grant(read.call) }
-      end
+    def ask_claim_next(leases, owner, now, ttl)
+      owner = Convert.text(owner, "owner")
+      ask_grants(leases, owner, ONE, :fencepost_claim_next, owner, Convert.time(now, "now"),
+                 Convert.number(ttl, "ttl"), &:first)
     end
 
-    def ask_claim_batch(owner, now, ttl, max)
-      taking(Native::AllGranted, :fencepost_grants_free) do |slot, read|
-        call(:fencepost_claim_batch, Convert.text(owner, "owner"), Convert.time(now, "now"),
-             Convert.number(ttl, "ttl"), Convert.max(max), slot) do
-          read.call.to_a.map do |given|
-            grant(given)
-          end
-        end
-      end
+    def ask_claim_batch(leases, owner, now, ttl, max)
+      owner = Convert.text(owner, "owner")
+      ask_grants(leases, owner, MANY, :fencepost_claim_batch, owner, Convert.time(now, "now"),
+                 Convert.number(ttl, "ttl"), Convert.max(max), &:itself)
     end
 
-    def ask_complete_and_claim_next(id, owner, fence, now, result, ttl)
-      taking(Native::Granted, :fencepost_grant_free) do |slot, read|
-        call(:fencepost_complete_and_claim_next, *names(id, owner), Convert.fence(fence),
-             Convert.time(now, "now"), result.nil? ? nil : Convert.text(result, "result"),
-             Convert.number(ttl, "ttl"), slot) do
-          given = read.call
-          given && grant(given)
+    def ask_complete_and_claim_next(leases, id, owner, fence, now, result, ttl)
+      id, owner = names(id, owner)
+      ask_grants(leases, owner, ONE, :fencepost_complete_and_claim_next, id, owner, Convert.fence(fence),
+                 Convert.time(now, "now"), result.nil? ? nil : Convert.text(result, "result"),
+                 Convert.number(ttl, "ttl"), &:first)
+    end
+
+    # What the functions that grant jobs answer, and how that is freed.
+    ONE = [Native::Granted, :fencepost_grant_free].freeze
+    MANY = [Native::AllGranted, :fencepost_grants_free].freeze
+    private_constant :ONE, :MANY
+
+    # Gives the block the grants that the library puts where the last argument of the function points.
+    def ask_grants(leases, owner, answer, function, *arguments)
+      taking(*answer) do |slot, read|
+        granted = -> { read.call.to_a.map { |given| [given.text, owner, given[:fence]] } }
+        call_granting(leases, granted, function, *arguments, slot) do
+          yield(granted.call.map { |id, _, fence| Grant.new(id: id, fence: fence) })
         end
       end
     end
@@ -520,14 +565,18 @@ module Fencepost
 
     def ask_requeue(id) = call(:fencepost_requeue, Convert.text(id, "id"))
 
-    def ask_claim_many(id, owners, now, ttl)
+    def ask_claim_many(leases, id, owners, now, ttl)
       id = Convert.text(id, "id")
       array, strings = Convert.texts(owners, "owners")
-      fences = FFI::MemoryPointer.new(:int64, [strings.size, 1].max)
-      call(:fencepost_claim_many, id, array, strings.size, Convert.time(now, "now"),
-           Convert.number(ttl, "ttl"), fences) do
-        fences.read_array_of_int64(strings.size).map { |fence| fence unless fence.zero? }
-      end
+      slot = FFI::MemoryPointer.new(:int64, [strings.size, 1].max)
+      call_granting(leases, -> { won(id, strings, slot) }, :fencepost_claim_many, id, array, strings.size,
+                    Convert.time(now, "now"), Convert.number(ttl, "ttl"), slot) { fences(slot, strings) }
+    end
+
+    def fences(slot, owners) = slot.read_array_of_int64(owners.size).map { |fence| fence unless fence.zero? }
+
+    def won(id, owners, slot)
+      owners.zip(fences(slot, owners)).filter_map { |owner, fence| [id, owner.read_string, fence] if fence }
     end
 
     def names(id, owner) = [Convert.text(id, "id"), Convert.text(owner, "owner")]
@@ -537,16 +586,25 @@ module Fencepost
               result: row.text(:result), done: row[:done])
     end
 
-    def grant(granted) = Grant.new(id: granted.text, fence: granted[:fence])
-
     def otherwise(default, answer) = answer.is_a?(Refused) ? default : answer
 
     def insist(answer) = answer.is_a?(Refused) ? raise(answer) : answer
 
     # Calls the library; answers what the block makes of it (or true), or a Refused, or raises.
-    def call(function, *arguments)
+    def call(function, *arguments, &read)
+      @handle.use { |pointer| ask(pointer, function, *arguments, &read) }
+    end
+
+    # As #call, for what grants; see Leases#take.
+    def call_granting(leases, granted, function, *arguments, &read)
+      leases.take(granted) { |pointer| ask(pointer, function, *arguments, &read) }
+    end
+
+    def ask(pointer, function, *arguments)
       detail = FFI::MemoryPointer.new(Native::Detail)
-      status = @handle.use { |handle| Native.public_send(function, handle, *arguments, detail) }
+      status = Thread.handle_interrupt(Handle::LATER) do
+        Native.public_send(function, pointer, *arguments, detail)
+      end
       return refused(status, detail) unless status == Status::OK
 
       block_given? ? yield : true

@@ -21,7 +21,8 @@ module Fencepost
   class Handle
     include Sole
 
-    # What another thread raises waits until the bookkeeping of a call is whole again.
+    # For Thread.handle_interrupt: what another thread raises waits until a call of the library has ended, or
+    # the bookkeeping is whole again.
     LATER = { Object => :never }.freeze
 
     # @return [FFI::MemoryPointer] where fencepost_open writes it
@@ -71,8 +72,10 @@ module Fencepost
 
           @callers[Thread.current] = true
         end
-        yield @slot.read_pointer
-      ensure
+      end
+      yield @slot.read_pointer
+    ensure
+      Thread.handle_interrupt(LATER) do
         @mutex.synchronize { @call_ended.broadcast if @callers.delete(Thread.current) && @closed }
       end
     end

@@ -46,6 +46,8 @@ module Fencepost
 
       # @return [String]
       def text = self[:id].read_string.force_encoding(Encoding::UTF_8).freeze
+
+      def to_a = [self]
     end
 
     # Several of them.
