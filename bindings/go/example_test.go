@@ -69,6 +69,55 @@ func ExampleIsRefusal() {
 	// true true
 }
 
+// A worker that ended between its completion and the answer looks whether it was stored. It has written its fence down
+// before, as it would for anything outside the file.
+func ExampleDB_Complete() {
+	folder, err := os.MkdirTemp("", "fencepost")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	db, err := fencepost.Open(filepath.Join(folder, "jobs.db"), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.InitDB(); err != nil {
+		log.Fatal(err)
+	}
+	if err := db.Enqueue("report"); err != nil {
+		log.Fatal(err)
+	}
+	fence, err := db.Claim("report", "worker-1", time.Now(), 30*time.Second)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	complete := func() error {
+		err := db.Complete("report", "worker-1", fence, time.Now(), fencepost.Result("42 pages"))
+		if !errors.Is(err, fencepost.ErrDone) {
+			return err
+		}
+		job, stateErr := db.State("report")
+		if stateErr != nil {
+			return stateErr
+		}
+		if job.Done && job.Fence == fence && job.Owner != nil && *job.Owner == "worker-1" {
+			return nil // it was this worker's own
+		}
+		return err
+	}
+	fmt.Println(complete()) // and its answer is lost
+	fmt.Println(complete())
+	fence-- // a worker that held the job before
+	fmt.Println(complete())
+
+	// Output:
+	// <nil>
+	// <nil>
+	// fencepost: Complete: the job is complete, which is final
+}
+
 // A worker takes what comes next until there is nothing. Each completion and the next claim are one sync to the disk.
 func ExampleDB_ClaimNext() {
 	folder, err := os.MkdirTemp("", "fencepost")

@@ -40,7 +40,7 @@ type Options struct {
 	Durability Durability
 	// OpenExisting: fail with ErrCannotOpen when the file is missing, instead of making it.
 	OpenExisting bool
-	// ReadOnly: for State alone; everything that writes returns ErrReadOnly. The file must exist.
+	// ReadOnly: for State, Count and List; everything that writes returns ErrReadOnly. The file must exist.
 	ReadOnly bool
 	// KeepJournalMode: leave the file's journal mode as it is instead of switching it to WAL.
 	KeepJournalMode bool
@@ -325,6 +325,10 @@ func (db *DB) renew(ctx context.Context, id, owner string, fence int64, now, ttl
 // Complete stores the result and completes the job for ever, when owner and fence hold it and the lease is not over.
 // A nil result is none, which is not the empty string, as State tells them apart; see [Result]. Refused with
 // ErrNotFound, ErrDone, ErrStale, ErrExpired.
+//
+// ErrDone does not say whose completion it was, and one that is repeated gets it as well. A worker that does not know
+// whether its own was stored, because it ended or got ErrIO before the answer, asks State: the job is Done, and Owner and
+// Fence are the worker's own, exactly when it was. A fence is granted once, so the fence must be compared too.
 func (db *DB) Complete(id, owner string, fence int64, now time.Time, result *string) error {
 	return db.CompleteContext(context.Background(), id, owner, fence, now, result)
 }

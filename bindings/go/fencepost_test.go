@@ -349,6 +349,12 @@ func TestOptionsReachTheLibrary(t *testing.T) {
 	must(t, err)
 	defer reader.Close()
 	wants(t, reader.Enqueue("a"), ErrReadOnly)
+	_, err = reader.State("a")
+	wants(t, err, ErrNotFound)
+	_, err = reader.Count(Claimable, t100)
+	must(t, err)
+	_, err = reader.List(Claimable, t100, nil, 1)
+	must(t, err)
 
 	for given, native := range map[Options]capi.Options{
 		{}:                             {},

@@ -179,7 +179,7 @@ struct options {
     /// How long a call waits for the file's locks; none: 5 seconds, zero: no wait.
     std::optional<std::chrono::milliseconds> busy_timeout;
     fencepost::durability durability = durability::full;
-    /// FENCEPOST_OPEN_* flags, or-ed.
+    /// FENCEPOST_OPEN_* flags, or-ed. With FENCEPOST_OPEN_READ_ONLY, state, count and list work.
     std::uint32_t flags = 0;
 };
 
@@ -456,6 +456,10 @@ public:
     }
 
     /// Stores the result (none is not the empty string) and completes the job for ever. Refused: as renew.
+    ///
+    /// DONE does not say whose completion it was, and one that is repeated gets it as well. A worker that does not
+    /// know whether its own was stored, because it ended or got FENCEPOST_IO before the answer, asks state(): the job
+    /// is done, and owner and fence are the worker's own, exactly when it was.
     answer<void> complete(std::string_view id, std::string_view owner, std::int64_t fence, moment now,
                           std::optional<std::string_view> result = std::nullopt) {
         fencepost_error detail;

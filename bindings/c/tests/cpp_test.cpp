@@ -250,6 +250,8 @@ int main() {
         fencepost::db reader(file, how);
         CHECK(given.flags == how.flags);
         CHECK(thrown<fencepost::error>([&] { (void)reader.enqueue("a"); }).status() == FENCEPOST_READ_ONLY);
+        CHECK(!reader.state("a") && reader.count(fencepost::condition::held, 0) == 0);
+        CHECK(reader.list(fencepost::condition::held, 0, std::nullopt, 1).empty());
         const fencepost::db plain(file);
         CHECK(given.busy_timeout_ms == 0 && given.durability == FENCEPOST_DURABILITY_FULL && given.flags == 0);
     });
