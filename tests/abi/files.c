@@ -130,8 +130,9 @@ static void paths_that_are_too_long(void) {
     CHECK(strncmp(error.message, "cannot be opened: ", 18) == 0 && strstr(error.message, "\xe2\x80\xa6") != NULL);
     CHECK(strstr(error.message, "/nowhere/jobs.db)") != NULL && strlen(error.message) < 400);
     /* What counts is the path without the dots that lead to it. */
-    for (size_t end = strlen(strcpy(dots, ".")); end < 3000; end += 2) strcpy(dots + end, "/.");
-    works(strcat(dots, "/jobs.db"));
+    for (size_t end = 0; end < 3000; end += 2) snprintf(dots + end, sizeof dots - end, "./");
+    snprintf(dots + 3000, sizeof dots - 3000, "jobs.db");
+    works(dots);
 }
 
 static void what_is_no_regular_file(void) {
