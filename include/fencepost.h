@@ -23,7 +23,8 @@
  *            hands.
  * Durable    OK means synced to the disk, unless FENCEPOST_DURABILITY_NORMAL was asked for.
  * Files      Beside the database at PATH stand SQLite's PATH-wal and PATH-shm, and PATH-fencepost, a page that
- *            the processes share. Never remove or replace one of them while a program has the file open.
+ *            the processes share. Never remove or replace one of them while a program has the file open. They
+ *            stay there when it is closed, for readers who may not make them; PATH-wal is empty then.
  * Threads    Any number of threads may use one handle at once; what they ask for at the same time is stored
  *            together. Closing a handle while a call runs is an error of the caller's that the library cannot
  *            see. No function may be called by a signal handler, and no thread may be cancelled
@@ -96,8 +97,10 @@
 #define FENCEPOST_OPEN_EXISTING 1
 
 /**
- * fencepost_options.flags: for fencepost_state alone; everything that writes answers READ_ONLY. The file
- * must exist.
+ * fencepost_options.flags: for fencepost_state, fencepost_count and fencepost_list; everything that writes answers
+ * READ_ONLY. The file must exist. It may be another user's, in a folder that cannot be written or on a filesystem
+ * that is mounted to be read only, as long as PATH-wal and PATH-shm are there and can be read: fencepost leaves
+ * them there. (<https://www.sqlite.org/wal.html#read_only_databases>)
  */
 #define FENCEPOST_OPEN_READ_ONLY 2
 
@@ -384,9 +387,11 @@ extern "C" {
  * A file with a table "jobs" is switched to WAL unless FENCEPOST_OPEN_KEEP_JOURNAL_MODE says otherwise. A
  * file without one is not changed before fencepost_init_db.
  *
- * Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA (a table "jobs" of another
- * shape), CORRUPT, IO, FULL, READ_ONLY (the file or its folder cannot be written and
- * FENCEPOST_OPEN_READ_ONLY is not given), OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+ * Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN (with FENCEPOST_OPEN_READ_ONLY also where another program
+ * has removed PATH-wal and PATH-shm, and this user may not make them), NOT_A_DATABASE, SCHEMA (a table "jobs"
+ * of another shape), CORRUPT, IO, FULL, READ_ONLY (the file or its folder cannot be written; with
+ * FENCEPOST_OPEN_READ_ONLY: a transaction that was cut short is to be undone first), OUT_OF_MEMORY,
+ * UNSUPPORTED, INTERNAL.
  *
  * Threads: any, at any time.
  */

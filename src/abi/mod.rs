@@ -44,9 +44,11 @@ pub struct fencepost_db {
 /// A file with a table "jobs" is switched to WAL unless FENCEPOST_OPEN_KEEP_JOURNAL_MODE says otherwise. A
 /// file without one is not changed before fencepost_init_db.
 ///
-/// Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA (a table "jobs" of another
-/// shape), CORRUPT, IO, FULL, READ_ONLY (the file or its folder cannot be written and
-/// FENCEPOST_OPEN_READ_ONLY is not given), OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+/// Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN (with FENCEPOST_OPEN_READ_ONLY also where another program
+/// has removed PATH-wal and PATH-shm, and this user may not make them), NOT_A_DATABASE, SCHEMA (a table "jobs"
+/// of another shape), CORRUPT, IO, FULL, READ_ONLY (the file or its folder cannot be written; with
+/// FENCEPOST_OPEN_READ_ONLY: a transaction that was cut short is to be undone first), OUT_OF_MEMORY,
+/// UNSUPPORTED, INTERNAL.
 ///
 /// Threads: any, at any time.
 #[unsafe(no_mangle)]

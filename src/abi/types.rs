@@ -137,8 +137,10 @@ pub const FENCEPOST_DURABILITY_NORMAL: i32 = 1;
 
 /// fencepost_options.flags: fail with CANNOT_OPEN when the file is missing, instead of making it.
 pub const FENCEPOST_OPEN_EXISTING: u32 = 1;
-/// fencepost_options.flags: for fencepost_state alone; everything that writes answers READ_ONLY. The file
-/// must exist.
+/// fencepost_options.flags: for fencepost_state, fencepost_count and fencepost_list; everything that writes answers
+/// READ_ONLY. The file must exist. It may be another user's, in a folder that cannot be written or on a filesystem
+/// that is mounted to be read only, as long as PATH-wal and PATH-shm are there and can be read: fencepost leaves
+/// them there. (<https://www.sqlite.org/wal.html#read_only_databases>)
 pub const FENCEPOST_OPEN_READ_ONLY: u32 = 2;
 /// fencepost_options.flags: leave the file's journal mode as it is instead of switching it to WAL.
 pub const FENCEPOST_OPEN_KEEP_JOURNAL_MODE: u32 = 4;

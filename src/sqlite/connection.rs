@@ -96,6 +96,9 @@ impl Session {
         sql.pragma_update(None, "trusted_schema", false)?;
         sound::install(&sql)?;
         sql.pragma_update(None, "temp_store", "MEMORY")?;
+        neighbour::keep_side_files(&sql);
+        // With whatever limit, the log that is left is cut to nothing; with this one, it is cut at no other time.
+        sql.pragma_update(None, "journal_size_limit", i64::MAX)?;
         if writable && sql.is_readonly("main")? {
             return Err(Error::new(
                 ErrorKind::ReadOnly,
@@ -541,11 +544,20 @@ pub(super) fn explained(file: &File, gates: &Gates, error: Error) -> Error {
     }
 }
 
-/// Adds to an error which file it is about, and which of its files this user may not write: SQLite opens those to read
-/// only, and says nothing before the next write.
+/// Adds to an error which file it is about, and which of its files is in the way: where this user may not write one,
+/// SQLite opens it to read only, and says nothing before the next write.
 fn about(file: &File, error: Error) -> Error {
-    let read_only = error.sqlite_code() & 0xff == ffi::SQLITE_READONLY && !file.options.read_only;
-    let why =
-        read_only.then(|| file.in_the_way()).flatten().map_or_else(String::new, |why| format!(": {why}"));
-    file.error(error.kind(), format_args!("{}{why}", error.message())).with_sqlite_code(error.sqlite_code())
+    let code = error.sqlite_code();
+    let read_only = code & 0xff == ffi::SQLITE_READONLY;
+    if file.options.read_only
+        && (read_only && code != ffi::SQLITE_READONLY_ROLLBACK || code & 0xff == ffi::SQLITE_CANTOPEN)
+        && let Some(why) = file.lacks_side_files()
+    {
+        return file
+            .error(ErrorKind::CannotOpen, format_args!("cannot be opened: {why}"))
+            .with_sqlite_code(code);
+    }
+    let in_the_way = if read_only && !file.options.read_only { file.in_the_way() } else { None };
+    let why = in_the_way.map_or_else(String::new, |why| format!(": {why}"));
+    file.error(error.kind(), format_args!("{}{why}", error.message())).with_sqlite_code(code)
 }

@@ -192,6 +192,28 @@ impl File {
         self.path.metadata().is_ok_and(|status| status.len() == 0)
     }
 
+    /// Why a file in WAL mode cannot be read: SQLite's side files are not there, and may not be made.
+    pub(crate) fn lacks_side_files(&self) -> Option<String> {
+        let [wal, shm, _] = self.side_files();
+        let is_readable = neighbour::access(&self.names[0], libc::R_OK).is_ok();
+        if wal.is_some() && shm.is_some() || !is_readable || self.journal.symlink_metadata().is_ok() {
+            return None;
+        }
+        let (why, todo) = match neighbour::access(&self.names[4], libc::W_OK | libc::X_OK).err()? {
+            Errno::EROFS => {
+                ("its filesystem is mounted to be read only".to_owned(), "mount it to be written")
+            }
+            _ => (
+                format!("this user ({}) may not make them in the folder", neighbour::user()),
+                "give it the right to write the folder",
+            ),
+        };
+        Some(format!(
+            "its -wal and -shm, without which SQLite reads no file in WAL mode, are not there, and {why}; have a program \
+             that may make them open it (fencepost leaves them there when it closes it), or {todo}"
+        ))
+    }
+
     /// Which of the files this user may not write, and why; or the folder, where SQLite must make files.
     pub(crate) fn in_the_way(&self) -> Option<String> {
         let [wal, shm, board] = &self.side_paths;

@@ -765,6 +765,21 @@ pub(crate) fn has_moved(connection: &Connection) -> bool {
     ask(connection, ffi::SQLITE_FCNTL_HAS_MOVED).is_some_and(|moved| moved != 0)
 }
 
+/// Has the last connection to be closed leave the -wal and the -shm, whose names a reader may not be allowed to make
+/// (<https://www.sqlite.org/wal.html#read_only_databases>).
+pub(crate) fn keep_side_files(connection: &Connection) {
+    let mut keep: c_int = 1;
+    // SAFETY: as in `ask`; SQLITE_FCNTL_PERSIST_WAL reads and writes one int.
+    unsafe {
+        ffi::sqlite3_file_control(
+            connection.handle(),
+            c"main".as_ptr(),
+            ffi::SQLITE_FCNTL_PERSIST_WAL,
+            (&raw mut keep).cast::<c_void>(),
+        )
+    };
+}
+
 /// A number that is another one once another connection has changed the file; that of the transaction that is
 /// running.
 pub(crate) fn data_version(connection: &Connection) -> Option<c_int> {

@@ -133,8 +133,9 @@ static void paths_that_are_too_long(void) {
     CHECK(strncmp(error.message, "cannot be opened: ", 18) == 0 && strstr(error.message, "\xe2\x80\xa6") != NULL);
     CHECK(strstr(error.message, "/nowhere/jobs.db)") != NULL && strlen(error.message) < 400);
     /* What counts is the path without the dots that lead to it. */
-    for (size_t end = strlen(strcpy(dots, ".")); end < 3000; end += 2) strcpy(dots + end, "/.");
-    works(strcat(dots, "/jobs.db"));
+    for (size_t end = 0; end < 3000; end += 2) snprintf(dots + end, sizeof dots - end, "./");
+    snprintf(dots + 3000, sizeof dots - 3000, "jobs.db");
+    works(dots);
 }
 
 static void what_is_no_regular_file(void) {
@@ -741,6 +742,7 @@ static void no_descriptor_free_at_the_first_open(void) {
     limit_descriptors(3);
     ANSWERS(FENCEPOST_CANNOT_OPEN, open_with("other.db", 0, &db));
     says_that_no_descriptor_is_left(" 3 ");
+    limit_descriptors(RLIM_INFINITY);
 }
 
 /* Whichever call and whichever file it is. In a process of its own, which has no descriptors from before. */
@@ -749,7 +751,7 @@ static int with_descriptors(int count, uint32_t flags, bool at_open) {
     pid_t child = fork();
 
     if (child == 0) {
-        char limit[8];
+        char limit[16];
         fencepost_db *db;
         fencepost_job *job;
 
@@ -856,6 +858,100 @@ static void local_filesystems_are_used(void) {
         ANSWERS(FENCEPOST_OK, open_with("jobs.db", 0, &db));
         fencepost_close(db);
     }
+}
+
+/* --- readers without rights --- */
+
+static off_t size_of(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 ? status.st_size : -1;
+}
+
+static void reads(const char *path) {
+    fencepost_db *db;
+    fencepost_job *job;
+    uint64_t count;
+
+    ANSWERS(FENCEPOST_OK, open_with(path, FENCEPOST_OPEN_READ_ONLY, &db));
+    ANSWERS(FENCEPOST_OK, fencepost_state(db, "a", &job, &error));
+    CHECK(job->fence == 1);
+    fencepost_job_free(job);
+    ANSWERS(FENCEPOST_OK, fencepost_count(db, FENCEPOST_CONDITION_HELD, 105, &count, &error));
+    CHECK(count == 1);
+    fencepost_close(db);
+}
+
+/* Opening answers so, and says that the side files are missing. */
+static void lacks_side_files(fencepost_status status, const char *why) {
+    fencepost_db *db;
+
+    CHECK(access("jobs.db-wal", F_OK) != 0 && access("jobs.db-shm", F_OK) != 0);
+    ANSWERS(status, open_with("jobs.db", FENCEPOST_OPEN_READ_ONLY, &db));
+    if (strstr(error.message, why) == NULL || strstr(error.message, "-wal and -shm") == NULL) {
+        fail(__FILE__, __LINE__, "%s", error.message);
+    }
+}
+
+/* In a process of its own, of a user who may write neither the file nor the folder. */
+static void as_nobody(void (*look)(void)) {
+    int ended;
+    pid_t child = fork();
+
+    if (child == 0) {
+        become_nobody();
+        look();
+        exit(0);
+    }
+    CHECK(waitpid(child, &ended, 0) == child && ended == 0);
+}
+
+static void nobody_reads(void) { reads("jobs.db"); }
+static void nobody_lacks_them(void) { lacks_side_files(FENCEPOST_CANNOT_OPEN, "may not make them in the folder"); }
+
+static void a_reader_without_rights(void) {
+    int64_t fence;
+
+    if (getuid() != 0) skip("only root has files that are not the user's");
+    umask(022);
+    fencepost_db *db = open_ready("jobs.db");
+    ANSWERS(FENCEPOST_OK, fencepost_enqueue(db, "a", &error));
+    ANSWERS(FENCEPOST_OK, fencepost_claim(db, "a", "w", 100, 10, &fence, &error));
+    as_nobody(nobody_reads);
+    /* The last one that closes it leaves the side files, and nothing in the log. (A fork closes it in its own way.) */
+    ANSWERS(FENCEPOST_EXISTS, fencepost_enqueue(db, "a", &error));
+    fencepost_close(db);
+    CHECK(size_of("jobs.db-wal") == 0 && size_of("jobs.db-shm") > 0);
+    as_nobody(nobody_reads);
+    reads("jobs.db");
+    CHECK(size_of("jobs.db-wal") == 0 && size_of("jobs.db-shm") > 0);
+    as_nobody(nobody_reads);
+    /* Another program removes them. */
+    CHECK(strcmp(sql("jobs.db", "SELECT count(*) FROM jobs"), "1") == 0);
+    as_nobody(nobody_lacks_them);
+}
+
+static void a_filesystem_that_can_only_be_read(void) {
+    fencepost_db *db;
+    int64_t fence;
+
+    CHECK(mkdir("small", 0777) == 0);
+    mount_small("small", "size=1m");
+    CHECK(chdir("small") == 0);
+    db = open_ready("jobs.db");
+    ANSWERS(FENCEPOST_OK, fencepost_enqueue(db, "a", &error));
+    ANSWERS(FENCEPOST_OK, fencepost_claim(db, "a", "w", 100, 10, &fence, &error));
+    fencepost_close(db);
+    /* The descriptors that are kept can write, which the system does not allow then. */
+    for (int fd = 3; fd < 20; fd++) close(fd);
+    CHECK(mount("none", ".", "tmpfs", MS_REMOUNT | MS_RDONLY, "size=1m") == 0 || chdir("/") != 0);
+    reads("jobs.db");
+    ANSWERS(FENCEPOST_READ_ONLY, open_with("jobs.db", 0, &db));
+    CHECK(strstr(error.message, "mounted") != NULL);
+    for (int fd = 3; fd < 20; fd++) close(fd);
+    CHECK(mount("none", ".", "tmpfs", MS_REMOUNT, "size=1m") == 0);
+    CHECK(strcmp(sql("jobs.db", "SELECT count(*) FROM jobs"), "1") == 0);
+    CHECK(mount("none", ".", "tmpfs", MS_REMOUNT | MS_RDONLY, "size=1m") == 0);
+    lacks_side_files(FENCEPOST_CANNOT_OPEN, "mounted");
 }
 
 /* --- sandboxes --- */
@@ -970,8 +1066,10 @@ int main(int count, char **arguments) {
         {"a disk that was full before", a_disk_that_was_full_before},
         {"network filesystems are refused by name", network_filesystems_are_refused_by_name},
         {"local filesystems are used", local_filesystems_are_used},
-        {"old sandboxes", old_sandboxes},
-        {"calls that cannot be done without are named", calls_that_cannot_be_done_without_are_named},
+        {"a reader without rights", a_reader_without_rights},
+        {"a filesystem that can only be read", a_filesystem_that_can_only_be_read},
+        {"large: old sandboxes", old_sandboxes},
+        {"large: calls that cannot be done without are named", calls_that_cannot_be_done_without_are_named},
         {NULL, NULL},
     };
     return run_tests(count, arguments, tests);
