@@ -21,6 +21,13 @@
  *            a file share. It should count from 0 upwards: a job that nobody holds and nobody has delayed can be
  *            claimed from 0 on, and no sooner. Safety rests on fences; clocks decide only when a lease may change
  *            hands.
+ * Fences     Rise with every grant of a job, and each is granted once: over release, removal, restart and power cut.
+ *            They need not be dense. Every fence is above a floor of the file, which rises when a row or its id goes,
+ *            whichever program takes it away (by triggers that fencepost_init_db makes). A file that was set back is
+ *            noticed by PATH-fencepost, which remembers the newest grant (of an id of up to 936 bytes). What neither
+ *            sees asks for fencepost_raise_floor: a file restored to another place, or together with its
+ *            PATH-fencepost; a row that REPLACE removes for another key than its id; a fence that a program sets
+ *            back itself.
  * Durable    OK means synced to the disk, unless FENCEPOST_DURABILITY_NORMAL was asked for.
  * Files      Beside the database at PATH stand SQLite's PATH-wal and PATH-shm, and PATH-fencepost, a page that
  *            the processes share. Never remove or replace one of them while a program has the file open. They
@@ -169,7 +176,7 @@ enum fencepost_status
    */
   FENCEPOST_HELD = 3,
   /**
-   * Refused: the job is complete, which is final.
+   * Refused: the job is complete.
    */
   FENCEPOST_DONE = 4,
   /**
@@ -316,7 +323,7 @@ typedef struct fencepost_job {
    */
   const char *result;
   /**
-   * Whether the job is complete, which is final.
+   * Whether the job is complete.
    */
   bool done;
 } fencepost_job;
@@ -536,8 +543,11 @@ fencepost_status fencepost_renew(struct fencepost_db *db,
                                  struct fencepost_error *error);
 
 /**
- * Stores the result and completes the job for ever, when `owner` and `fence` hold it and the lease is not
- * over. Owner, until and fence stay as they are.
+ * Stores the result and completes the job, when `owner` and `fence` hold it and the lease is not over. Owner, until
+ * and fence stay as they are.
+ *
+ * One that is repeated is DONE like anybody else's. Whoever died, or lost its connection, between the commit and the
+ * answer asks fencepost_state: the completion was its own when `done` is true and `owner` and `fence` are its own.
  *
  * `result`: UTF-8, at most FENCEPOST_MAX_TEXT bytes, or NULL for none (which is not the empty string).
  *

@@ -189,8 +189,11 @@ impl Db {
         self.writer()?.write(move |jobs| statements::renew(jobs, &id, &owner, fence, now, until))
     }
 
-    /// Stores the result and completes the job for ever, when owner and fence hold it and the lease is not
-    /// over. Refused: NotFound, Done, Stale, Expired.
+    /// Stores the result and completes the job, when owner and fence hold it and the lease is not over. Refused:
+    /// NotFound, Done, Stale, Expired.
+    ///
+    /// One that is repeated is Done like anybody else's. Whoever died between the commit and the answer asks
+    /// [`Db::state`]: the completion was its own when the job is done, and owner and fence are its own.
     ///
     /// # Errors
     ///

@@ -52,7 +52,7 @@ pub enum Refusal {
     NotFound,
     /// claim: another lease has not run out yet, or the job is not to be claimed yet.
     Held,
-    /// The job is complete, which is final.
+    /// The job is complete.
     Done,
     /// The job was granted again, released, or never belonged to this owner and fence.
     Stale,

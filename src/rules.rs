@@ -18,7 +18,7 @@ pub struct Job {
     pub fence: i64,
     /// The result, if the job has one.
     pub result: Option<String>,
-    /// Whether the job is complete, which is final.
+    /// Whether the job is complete.
     pub done: bool,
 }
 

@@ -215,15 +215,15 @@ func (c *contractCase) step(step string, a []interface{}) []interface{} {
 		}
 		return answered(c.T, err, grantWords(*next)...)
 	case "force_release":
-		fence, err := c.db.ForceRelease(str(0))
+		fence, err := c.db.ForceReleaseContext(ctx, str(0))
 		return answered(c.T, err, bare(strconv.FormatInt(fence, 10)))
 	case "requeue":
-		return answered(c.T, c.db.Requeue(str(0)))
+		return answered(c.T, c.db.RequeueContext(ctx, str(0)))
 	case "purge":
-		purged, err := c.db.purge(number(c.T, a[0]), int(integer(c.T, a[1])))
+		purged, err := c.db.purge(ctx, number(c.T, a[0]), int(integer(c.T, a[1])))
 		return answered(c.T, err, bare(strconv.Itoa(purged)))
 	case "raise_floor":
-		return answered(c.T, c.db.RaiseFloor(integer(c.T, a[0])))
+		return answered(c.T, c.db.RaiseFloorContext(ctx, integer(c.T, a[0])))
 	case "count":
 		count, err := c.db.count(ctx, conditions[a[0].(bare)], number(c.T, a[1]))
 		return answered(c.T, err, bare(strconv.FormatUint(count, 10)))

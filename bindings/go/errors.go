@@ -17,7 +17,7 @@ const (
 	ErrNotFound Status = capi.NotFound
 	// ErrHeld: another lease on the job has not run out yet.
 	ErrHeld Status = capi.Held
-	// ErrDone: the job is complete, which is final.
+	// ErrDone: the job is complete.
 	ErrDone Status = capi.Done
 	// ErrStale: this owner and fence do not hold the job (any more). Stop working on it.
 	ErrStale Status = capi.Stale

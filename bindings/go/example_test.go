@@ -115,7 +115,7 @@ func ExampleDB_Complete() {
 	// Output:
 	// <nil>
 	// <nil>
-	// fencepost: Complete: the job is complete, which is final
+	// fencepost: Complete: job "report" is complete, by "worker-1" under fence 1
 }
 
 // A worker takes what comes next until there is nothing. Each completion and the next claim are one sync to the disk.

@@ -100,7 +100,7 @@ type Job struct {
 	Fence int64
 	// Result is nil when there is none.
 	Result *string
-	// Done tells whether the job is complete, which is final.
+	// Done tells whether the job is complete.
 	Done bool
 }
 
@@ -322,7 +322,7 @@ func (db *DB) renew(ctx context.Context, id, owner string, fence int64, now, ttl
 	return db.call(ctx, op, writing, func(c *capi.DB) capi.Answer { return c.Renew(id, owner, fence, now, ttl) })
 }
 
-// Complete stores the result and completes the job for ever, when owner and fence hold it and the lease is not over.
+// Complete stores the result and completes the job, when owner and fence hold it and the lease is not over.
 // A nil result is none, which is not the empty string, as State tells them apart; see [Result]. Refused with
 // ErrNotFound, ErrDone, ErrStale, ErrExpired.
 //
@@ -580,11 +580,16 @@ func (db *DB) completeAndClaimNext(ctx context.Context, id, owner string, fence 
 // the job gets ErrStale. For operators, and for leases that were granted by a wrong clock. Refused with ErrNotFound,
 // ErrDone.
 func (db *DB) ForceRelease(id string) (fence int64, err error) {
+	return db.ForceReleaseContext(context.Background(), id)
+}
+
+// ForceReleaseContext is ForceRelease with a context.
+func (db *DB) ForceReleaseContext(ctx context.Context, id string) (fence int64, err error) {
 	const op = "ForceRelease"
 	if err := checkTexts(op, "id", id); err != nil {
 		return 0, err
 	}
-	err = db.call(op, func(c *capi.DB) (given capi.Answer) {
+	err = db.call(ctx, op, writing, func(c *capi.DB) (given capi.Answer) {
 		fence, given = c.ForceRelease(id)
 		return given
 	})
@@ -595,11 +600,16 @@ func (db *DB) ForceRelease(id string) (fence int64, err error) {
 // The fence stays, so the next one is higher. For operators. Refused with ErrNotFound, and with ErrExists when the job
 // is not complete.
 func (db *DB) Requeue(id string) error {
+	return db.RequeueContext(context.Background(), id)
+}
+
+// RequeueContext is Requeue with a context.
+func (db *DB) RequeueContext(ctx context.Context, id string) error {
 	const op = "Requeue"
 	if err := checkTexts(op, "id", id); err != nil {
 		return err
 	}
-	return db.call(op, func(c *capi.DB) capi.Answer { return c.Requeue(id) })
+	return db.call(ctx, op, writing, func(c *capi.DB) capi.Answer { return c.Requeue(id) })
 }
 
 // Purge removes up to max complete jobs whose Until is not after before, all of them for the zero Time, and returns how
@@ -607,15 +617,20 @@ func (db *DB) Requeue(id string) error {
 // fence from then on is above theirs. max must be at least 1; the file is locked meanwhile, so remove many in several
 // calls.
 func (db *DB) Purge(before time.Time, max int) (int, error) {
-	if before.IsZero() {
-		return db.purge(math.Inf(1), max)
-	}
-	return db.purge(seconds(before), max)
+	return db.PurgeContext(context.Background(), before, max)
 }
 
-func (db *DB) purge(before float64, max int) (int, error) {
+// PurgeContext is Purge with a context.
+func (db *DB) PurgeContext(ctx context.Context, before time.Time, max int) (int, error) {
+	if before.IsZero() {
+		return db.purge(ctx, math.Inf(1), max)
+	}
+	return db.purge(ctx, seconds(before), max)
+}
+
+func (db *DB) purge(ctx context.Context, before float64, max int) (int, error) {
 	var purged uint64
-	err := db.call("Purge", func(c *capi.DB) (given capi.Answer) {
+	err := db.call(ctx, "Purge", writing, func(c *capi.DB) (given capi.Answer) {
 		purged, given = c.Purge(before, checkMax(max))
 		return given
 	})
@@ -626,7 +641,12 @@ func (db *DB) purge(before float64, max int) (int, error) {
 // fences up to it. For a backup that was restored, with the highest fence that was seen before. to must be at least 0
 // and below math.MaxInt64.
 func (db *DB) RaiseFloor(to int64) error {
-	return db.call("RaiseFloor", func(c *capi.DB) capi.Answer { return c.RaiseFloor(to) })
+	return db.RaiseFloorContext(context.Background(), to)
+}
+
+// RaiseFloorContext is RaiseFloor with a context.
+func (db *DB) RaiseFloorContext(ctx context.Context, to int64) error {
+	return db.call(ctx, "RaiseFloor", writing, func(c *capi.DB) capi.Answer { return c.RaiseFloor(to) })
 }
 
 // Count says how many jobs are in a condition. Counting Done or Broken reads the whole table.

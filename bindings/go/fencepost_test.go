@@ -536,7 +536,8 @@ func TestTheCollectorClosesWhatWasLetGo(t *testing.T) {
 		must(t, db.InitDB())
 	}()
 	for {
-		if _, err := os.Stat(path + "-wal"); errors.Is(err, os.ErrNotExist) {
+		// The last close of a file leaves an empty log.
+		if log, err := os.Stat(path + "-wal"); err == nil && log.Size() == 0 {
 			return
 		}
 		runtime.GC()

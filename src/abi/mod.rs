@@ -283,8 +283,11 @@ pub unsafe extern "C" fn fencepost_renew(
     }
 }
 
-/// Stores the result and completes the job for ever, when `owner` and `fence` hold it and the lease is not
-/// over. Owner, until and fence stay as they are.
+/// Stores the result and completes the job, when `owner` and `fence` hold it and the lease is not over. Owner, until
+/// and fence stay as they are.
+///
+/// One that is repeated is DONE like anybody else's. Whoever died, or lost its connection, between the commit and the
+/// answer asks fencepost_state: the completion was its own when `done` is true and `owner` and `fence` are its own.
 ///
 /// `result`: UTF-8, at most FENCEPOST_MAX_TEXT bytes, or NULL for none (which is not the empty string).
 ///

@@ -19,7 +19,7 @@ pub enum fencepost_status {
     FENCEPOST_NOT_FOUND = 2,
     /// Refused: another lease on the job has not run out yet, or it is not to be claimed yet.
     FENCEPOST_HELD = 3,
-    /// Refused: the job is complete, which is final.
+    /// Refused: the job is complete.
     FENCEPOST_DONE = 4,
     /// Refused: this owner and fence do not hold the job (any more). Stop working on it.
     FENCEPOST_STALE = 5,
@@ -204,7 +204,7 @@ pub struct fencepost_job {
     pub fence: i64,
     /// The result; NULL when there is none.
     pub result: *const c_char,
-    /// Whether the job is complete, which is final.
+    /// Whether the job is complete.
     pub done: bool,
 }
 

@@ -3,7 +3,8 @@
 use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -185,6 +186,31 @@ impl File {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(failure::not_opened(&self.side_paths[0], &error)),
         }
+    }
+
+    /// Gives the side files the rights of the database where they differ and this process may: another user may have
+    /// been let in since they were made.
+    pub(crate) fn align_side_files(&self) {
+        self.side_paths.iter().for_each(|path| self.align(path));
+    }
+
+    /// Gives one side file the mode of the database, its group, and for root its owner.
+    fn align(&self, path: &Path) {
+        // With O_PATH no lock of another copy of SQLite is dropped when it is closed, and /proc leads to nothing else.
+        let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(path);
+        let (Ok(opened), Ok(database)) = (opened, self.path.metadata()) else { return };
+        let Ok(found) = opened.metadata() else { return };
+        let rights = |status: &fs::Metadata| (status.mode() & 0o777, status.uid(), status.gid());
+        let is_ours = [neighbour::user(), database.uid()].contains(&found.uid());
+        if !found.is_file() || found.nlink() != 1 || !is_ours || rights(&found) == rights(&database) {
+            return;
+        }
+        let name = format!("/proc/self/fd/{}", opened.as_raw_fd());
+        let owner = Some(database.uid()).filter(|uid| *uid != found.uid());
+        // Who may not do so is told of it when the file cannot be used.
+        let _ = chown(&name, owner, Some(database.gid()));
+        let _ = fs::set_permissions(&name, fs::Permissions::from_mode(database.mode() & 0o777));
     }
 
     /// Whether there is nothing in it.
@@ -397,5 +423,45 @@ mod tests {
         let message = error_at(Path::new(&long), ErrorKind::Io, "the reason").message().to_owned();
         assert!(message.starts_with("the reason (/가") && message.ends_with("가/jobs.db)"), "{message}");
         assert!(message.len() < 220 && message.contains("가…가"), "{message}");
+    }
+
+    #[test]
+    fn side_files_get_the_rights_that_the_database_has_by_now() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("jobs.db");
+        let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
+        fs::write(&path, "").unwrap();
+        let file = File::find(&path, &Options::default()).unwrap();
+        for path in &file.side_paths {
+            fs::write(path, "").unwrap();
+            set(path, 0o600);
+        }
+        for rights in [0o664, 0o640] {
+            set(&path, rights);
+            file.align_side_files();
+            assert_eq!(file.side_paths.each_ref().map(|path| mode(path)), [rights; 3]);
+        }
+    }
+
+    /// Whoever has planted it.
+    #[test]
+    fn nothing_but_a_side_file_gets_other_rights() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("jobs.db");
+        let other = folder.path().join("other");
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        fs::write(&other, "").unwrap();
+        fs::set_permissions(&other, fs::Permissions::from_mode(0o600)).unwrap();
+        let file = File::find(&path, &Options::default()).unwrap();
+        let [wal, shm, page] = &file.side_paths;
+        std::os::unix::fs::symlink(&other, wal).unwrap();
+        fs::hard_link(&other, shm).unwrap();
+        fs::create_dir(page).unwrap();
+        let before = page.metadata().unwrap().mode();
+        file.align_side_files();
+        assert_eq!(other.metadata().unwrap().mode() & 0o777, 0o600);
+        assert_eq!(page.metadata().unwrap().mode(), before);
     }
 }

@@ -202,7 +202,6 @@ impl Gate {
             since: Mutex::new(None),
             in_vain: AtomicU32::new(0),
         };
-        gate.is_understood()?;
         let magic = &gate.board.magic;
         let found = if writable {
             magic
@@ -212,7 +211,7 @@ impl Gate {
             magic.load(Ordering::Acquire)
         };
         match found {
-            0 | MAGIC => Ok(Some(gate)),
+            0 | MAGIC => gate.is_understood().map(|()| Some(gate)),
             _ => Err(Error::new(
                 ErrorKind::Unsupported,
                 "its side file -fencepost is of another version; end all programs that use the database, then remove it",

@@ -613,6 +613,7 @@ fn others_go_first() -> Error {
 }
 
 fn connect(file: &File, create: bool) -> Result<Session, Error> {
+    file.align_side_files();
     let session = Session::open(file, true, create)?;
     if schema::look(&session.sql)? != Found::Missing && !file.options.keep_journal_mode {
         use_wal(&session)?;

@@ -376,21 +376,21 @@ public:
         std::int64_t fence = 0;
         const auto status =
             detail::check(fencepost_force_release(get(), detail::text(id, "id").c_str(), &fence, &detail), detail);
-        return status == FENCEPOST_OK ? answer<std::int64_t>(fence) : answer<std::int64_t>(status);
+        return status == FENCEPOST_OK ? answer<std::int64_t>(fence) : answer<std::int64_t>(status, detail);
     }
 
     /// Puts a complete job back into the line, without its result. Refused: NOT_FOUND; EXISTS when it is not complete.
     answer<void> requeue(std::string_view id) {
         fencepost_error detail;
-        return answer<void>(detail::check(fencepost_requeue(get(), detail::text(id, "id").c_str(), &detail), detail));
+        return detail::answered(fencepost_requeue(get(), detail::text(id, "id").c_str(), &detail), detail);
     }
 
     /// Removes up to max complete jobs whose until is not after before (infinity: all), and says how many. Every fence
     /// from then on is above theirs.
-    std::uint64_t purge(double before, std::size_t max) {
+    std::uint64_t purge(moment before, std::size_t max) {
         fencepost_error detail;
         std::uint64_t purged = 0;
-        detail::check(fencepost_purge(get(), before, max, &purged, &detail), detail);
+        detail::check(fencepost_purge(get(), before.count(), max, &purged, &detail), detail);
         return purged;
     }
 
@@ -455,7 +455,7 @@ public:
                                 detail);
     }
 
-    /// Stores the result (none is not the empty string) and completes the job for ever. Refused: as renew.
+    /// Stores the result (none is not the empty string) and completes the job. Refused: as renew.
     ///
     /// DONE does not say whose completion it was, and one that is repeated gets it as well. A worker that does not
     /// know whether its own was stored, because it ended or got FENCEPOST_IO before the answer, asks state(): the job

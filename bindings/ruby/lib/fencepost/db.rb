@@ -211,8 +211,8 @@ module Fencepost
     # @raise (see #renew)
     def renew!(id, owner:, fence:, now:, ttl:) = insist(ask_renew(id, owner, fence, now, ttl))
 
-    # Stores the result and completes the job for ever, when owner and fence hold it and the lease is not
-    # over. Owner, until and fence stay as they are.
+    # Stores the result and completes the job, when owner and fence hold it and the lease is not over. Owner,
+    # until and fence stay as they are.
     #
     # @param id [String]
     # @param owner [String]

@@ -37,7 +37,7 @@ module Fencepost
   class NotFound < Refused; end
   # Another lease on the job has not run out yet.
   class Held < Refused; end
-  # The job is complete, for ever.
+  # The job is complete.
   class Done < Refused; end
   # This owner and fence do not hold the job (any more): stop working on it.
   class Stale < Refused; end

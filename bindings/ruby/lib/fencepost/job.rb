@@ -15,7 +15,7 @@ module Fencepost
   # @!attribute [r] result
   #   @return [String, nil] nil when there is none
   # @!attribute [r] done
-  #   @return [Boolean] whether the job is complete, which is final
+  #   @return [Boolean] whether the job is complete
   Job = Struct.new(:id, :owner, :until, :fence, :result, :done, keyword_init: true) do
     # @!visibility private
     def initialize(**)
@@ -23,7 +23,7 @@ module Fencepost
       freeze
     end
 
-    # @return [Boolean] whether the job is complete, which is final
+    # @return [Boolean] whether the job is complete
     def done? = done
   end
 
