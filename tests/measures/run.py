@@ -2,6 +2,7 @@
 
     make measures                       # all, about a minute each
     make measures ONLY="fence sync"     # those with such a word in their names
+    run.py --texts                      # only that each text is still in its file, once
 
 A copy of the sources in build/measures is changed, never the sources. A test that passes without its measure is a
 defect of the test; a text that is no longer in its file is one of this list.
@@ -95,11 +96,17 @@ def passes(test):
     return build(test)[0] == 0 and end(test)[0] == 0
 
 
+def misplaced(measure):
+    """What is wrong with the measure's text, if anything."""
+    count = (ROOT / measure.file).read_text().count(measure.old)
+    return "" if count == 1 else f"the text is {count} times in {measure.file}"
+
+
 def look(measure):
     """How the test ends without the measure; and what is wrong when it does not fail."""
     content = (ROOT / measure.file).read_text()
-    if content.count(measure.old) != 1:
-        return "NOT SEEN", f"the text is {content.count(measure.old)} times in {measure.file}"
+    if wrong := misplaced(measure):
+        return "NOT SEEN", wrong
     if not passes(measure.test):
         return "NOT SEEN", "the test fails with it as well"
     place(measure.file, content.replace(measure.old, measure.new).encode())
@@ -115,7 +122,15 @@ def look(measure):
         place(measure.file, content.encode())
 
 
+def look_at_texts():
+    wrong = [f"{measure.what}: {why}" for measure in MEASURES if (why := misplaced(measure))]
+    print("\n".join(wrong) or f"{len(MEASURES)} measures are in their places")
+    return int(bool(wrong))
+
+
 def main():
+    if sys.argv[1:] == ["--texts"]:
+        return look_at_texts()
     words = os.environ.get("ONLY", "").split()
     chosen = [m for m in MEASURES if not words or any(word in m.what for word in words)]
     copy_sources()
