@@ -24,7 +24,7 @@
  * Fences     Rise with every grant of a job, and each is granted once: over release, removal, restart and power cut.
  *            They need not be dense. Every fence is above a floor of the file, which rises when a row or its id goes,
  *            whichever program takes it away (by triggers that fencepost_init_db makes). A file that was set back is
- *            noticed by PATH-fencepost, which remembers the newest grant (of an id of up to 936 bytes). What neither
+ *            noticed by PATH-fencepost, which remembers the newest grant (of an id of up to 928 bytes). What neither
  *            sees asks for fencepost_raise_floor: a file restored to another place, or together with its
  *            PATH-fencepost; a row that REPLACE removes for another key than its id; a fence that a program sets
  *            back itself.

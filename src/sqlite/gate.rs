@@ -26,6 +26,7 @@ use rusqlite::ffi;
 use super::failure;
 use super::file::{File, Identity};
 use super::neighbour::{BOARD_SIZE, Board, SharedBoard, futex_wait, futex_wake_one};
+use super::set_back;
 use crate::error::{Error, ErrorKind};
 use crate::turn::Inside;
 
@@ -36,7 +37,8 @@ const MAGIC: u64 = u64::from_be_bytes(*b"fencepo\x01");
 /// The features of the page that this library knows. Within a layout a later version may give a meaning to words that
 /// are 0 so far. Where a library that does not know it would do harm, it first sets a bit in `features`, and in
 /// `needs_version` the version that a program must have; an older library that finds such a bit answers UNSUPPORTED from
-/// then on. Where it would do none, it sets a bit in `optional_features`, or nothing.
+/// then on. Where it would do none, it sets a bit in `optional_features`, or nothing. `features` has the bits and then
+/// their complement: a crash of the machine may leave anything, which then is no feature.
 const KNOWN_FEATURES: u32 = 0;
 
 /// In `damaged`, after a sync of the log has failed. Not just any number: a crash of the machine may leave anything.
@@ -126,7 +128,7 @@ impl Gates {
     /// The highest fence that the page knows of; 0 when it knows of none.
     pub(crate) fn highest_fence(&self) -> i64 {
         let _inside = Inside::enter();
-        self.find(None).ok().flatten().map_or(0, |gate| gate.board.highest_fence.load(Ordering::Acquire))
+        self.find(None).ok().flatten().map_or(0, |gate| set_back::highest_fence(&gate.board))
     }
 
     /// After an error of SQLite's: when it was a sync that failed, then no later one says anything of the log.
@@ -221,7 +223,8 @@ impl Gate {
 
     /// A later version may have begun to use the page in a way that all must know.
     fn is_understood(&self) -> Result<(), Error> {
-        if self.board.features.load(Ordering::Acquire) & !KNOWN_FEATURES == 0 {
+        let (features, complement) = unpack(self.board.features.load(Ordering::Acquire));
+        if features != !complement || features & !KNOWN_FEATURES == 0 {
             return Ok(());
         }
         let [_, major, minor, patch] = self.board.needs_version.load(Ordering::Relaxed).to_be_bytes();
@@ -589,7 +592,11 @@ mod tests {
         gate.board.optional_features.store(u32::MAX, Ordering::Relaxed);
         assert!(gates.find(None).is_ok());
         gate.board.needs_version.store(0x0001_0203, Ordering::Relaxed);
-        gate.board.features.store(1 << 31, Ordering::Relaxed);
+        gate.board.features.store(u64::from(u32::MAX) << 32, Ordering::Relaxed);
+        assert!(gates.find(None).is_err());
+        gate.board.features.store(12345, Ordering::Relaxed);
+        assert!(gates.find(None).is_ok(), "what a crash has left");
+        gate.board.features.store(pack(1 << 31, !(1 << 31)), Ordering::Relaxed);
         for gates in [&gates, &Gates::new(&Arc::new(file(&place, true)))] {
             let error = gates.find(None).err().unwrap();
             assert_eq!(error.kind(), ErrorKind::Unsupported);

@@ -649,18 +649,17 @@ fn look_for_ofd_locks() -> Result<(), Error> {
 #[cfg_attr(test, derive(Default))]
 pub(crate) struct Board {
     pub(crate) magic: AtomicU64,
-    pub(crate) features: AtomicU32,
+    pub(crate) features: AtomicU64,
     pub(crate) needs_version: AtomicU32,
     pub(crate) optional_features: AtomicU32,
-    _spare: [AtomicU32; 11],
+    _spare: [AtomicU32; 10],
     pub(crate) writes: AtomicU64,
     pub(crate) turn: AtomicU32,
     pub(crate) waiting: AtomicU32,
     pub(crate) state: AtomicU32,
     pub(crate) damaged: AtomicU32,
-    pub(crate) highest_fence: AtomicI64,
     pub(crate) last_granted: AtomicU32,
-    _spare_too: [AtomicU32; 7],
+    _spare_too: [AtomicU32; 9],
     pub(crate) grants: [NotedGrant; 2],
 }
 
@@ -670,8 +669,9 @@ pub(crate) struct NotedGrant {
     pub(crate) write: AtomicU32,
     pub(crate) length: AtomicU32,
     pub(crate) fence: AtomicI64,
+    pub(crate) highest_fence: AtomicI64,
     pub(crate) checksum: AtomicU64,
-    pub(crate) id: [AtomicU64; 117],
+    pub(crate) id: [AtomicU64; 116],
 }
 
 #[cfg(test)]
@@ -681,6 +681,7 @@ impl Default for NotedGrant {
             write: AtomicU32::new(0),
             length: AtomicU32::new(0),
             fence: AtomicI64::new(0),
+            highest_fence: AtomicI64::new(0),
             checksum: AtomicU64::new(0),
             id: std::array::from_fn(|_| AtomicU64::new(0)),
         }

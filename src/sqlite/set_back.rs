@@ -6,7 +6,8 @@
 //! highest fence that the page knows.
 //!
 //! A grant is noted before its commit and confirmed after it, each with the number of the write. Who is killed in
-//! between has told nobody of the grant; then the one before it, which is in the other place, counts.
+//! between has told nobody of the grant; then the one before it, which is in the other place, counts. What a crash of the
+//! machine has left of a note is told by its checksum.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -22,12 +23,18 @@ pub(super) fn note(page: &Board, write: Write, grant: &Grant) {
     let numbers = [first, second].map(|noted| noted.write.load(Relaxed));
     // Not in the place of the one that counts until this one is confirmed.
     let older = if numbers[0] == last || is_through(numbers[1], numbers[0]) { second } else { first };
-    store(if numbers[1] == last { first } else { older }, write, grant);
+    let highest = highest_fence(page).max(grant.fence);
+    store(if numbers[1] == last { first } else { older }, write, grant, highest);
+}
+
+/// The highest fence that the page knows of; 0 when it knows of none.
+pub(super) fn highest_fence(page: &Board) -> i64 {
+    let noted = page.grants.iter().filter(|place| place.checksum.load(Acquire) == checksum(place));
+    noted.map(|place| place.highest_fence.load(Relaxed)).max().unwrap_or(0)
 }
 
 /// After the commit, before anybody is told of the grant.
-pub(super) fn confirm(page: &Board, write: Write, grant: &Grant) {
-    page.highest_fence.fetch_max(grant.fence, AcqRel);
+pub(super) fn confirm(page: &Board, write: Write) {
     let _ = page
         .last_granted
         .fetch_update(AcqRel, Acquire, |last| is_through(last, write.number()).then_some(write.number()));
@@ -57,11 +64,12 @@ pub(super) fn is_set_back(
     Ok(false)
 }
 
-fn store(place: &NotedGrant, write: Write, Grant { id, fence }: &Grant) {
+fn store(place: &NotedGrant, write: Write, Grant { id, fence }: &Grant, highest: i64) {
     // Should the machine stop in the middle, then the checksum is wrong.
     place.write.store(write.number(), Release);
     place.length.store(u32::try_from(id.len()).unwrap_or(u32::MAX), Relaxed);
     place.fence.store(*fence, Relaxed);
+    place.highest_fence.store(highest, Relaxed);
     for (word, part) in place.id.iter().zip(id.as_bytes().chunks(8)) {
         let mut bytes = [0; 8];
         bytes[..part.len()].copy_from_slice(part);
@@ -87,8 +95,12 @@ fn load(place: &NotedGrant) -> Option<(u32, Option<Grant>)> {
 /// what an unused place has.
 fn checksum(place: &NotedGrant) -> u64 {
     let length = place.length.load(Relaxed);
-    let head =
-        [u64::from(place.write.load(Relaxed)), u64::from(length), place.fence.load(Relaxed).cast_unsigned()];
+    let head = [
+        u64::from(place.write.load(Relaxed)),
+        u64::from(length),
+        place.fence.load(Relaxed).cast_unsigned(),
+        place.highest_fence.load(Relaxed).cast_unsigned(),
+    ];
     let words = place.id.iter().take((length as usize).div_ceil(8)).map(|word| word.load(Relaxed));
     let sum = head
         .into_iter()
@@ -111,7 +123,7 @@ mod tests {
 
     fn granted(page: &Board, number: u32, id: &str, fence: i64) {
         note(page, Write::of(number), &grant(id, fence));
-        confirm(page, Write::of(number), &grant(id, fence));
+        confirm(page, Write::of(number));
     }
 
     /// Of a file that has these grants alone.
@@ -135,7 +147,7 @@ mod tests {
         assert!(!set_back(&page, &[("a", 2)]));
         assert!(!set_back(&page, &[("a", 3)]));
         assert!(set_back(&page, &[("a", 1), ("b", 7)]));
-        assert_eq!(page.highest_fence.load(Relaxed), 7);
+        assert_eq!(highest_fence(&page), 7);
     }
 
     #[test]
@@ -157,7 +169,7 @@ mod tests {
         granted(&page, 1, "a", 1);
         note(&page, Write::of(2), &grant("a", 2));
         granted(&page, 3, "b", 1);
-        confirm(&page, Write::of(2), &grant("a", 2));
+        confirm(&page, Write::of(2));
         assert!(set_back(&page, &[("a", 2)]));
         assert!(!set_back(&page, &[("a", 2), ("b", 1)]));
     }
@@ -178,13 +190,13 @@ mod tests {
     #[test]
     fn of_what_was_not_noted_whole_nothing_is_said() {
         let page = page();
-        for id in ["", "12345678", "123456789", &"가".repeat(312)] {
+        for id in ["", "12345678", "123456789", &"가".repeat(309)] {
             granted(&page, 1, id, 5);
             assert!(set_back(&page, &[]), "{id}");
             assert!(!set_back(&page, &[(id, 5)]), "{id}");
             page.last_granted.store(0, Relaxed);
         }
-        granted(&page, 2, &"x".repeat(937), 6);
+        granted(&page, 2, &"x".repeat(929), 6);
         assert!(!set_back(&page, &[]), "too long");
         granted(&page, 3, "torn", 7);
         page.grants.iter().for_each(|place| place.fence.store(8, Relaxed));

@@ -489,8 +489,8 @@ impl Shared {
             set_back::note(gate.board(), write, grant);
         }
         let committed = commit(session, deadline);
-        if let (Ok(()), Some(grant)) = (&committed, &grant) {
-            set_back::confirm(gate.board(), write, grant);
+        if committed.is_ok() && grant.is_some() {
+            set_back::confirm(gate.board(), write);
         }
         match committed {
             Ok(()) if wal || session.is_weak() => {
@@ -566,7 +566,7 @@ fn lift_if_set_back(session: &Session, gate: Option<&Gate>) -> Result<bool, Erro
     if !session.may_be_set_back() {
         return Ok(false);
     }
-    let highest = gate.board().highest_fence.load(Ordering::Acquire);
+    let highest = set_back::highest_fence(gate.board());
     if statements::floor(&jobs)? >= highest
         || !set_back::is_set_back(gate.board(), |grant| statements::has(&jobs, grant))?
     {

@@ -57,7 +57,7 @@ class Kills(Case):
 
     @seeds
     def test_in_wal_mode_when_others_come_later(self, seed):
-        for fault in ("kill-before:w", "kill-after:w", *WRITES, "kill-before:d", "kill-before:f", "kill-unlink:w"):
+        for fault in ("kill-before:w", "kill-after:w", *WRITES, "kill-before:d", "kill-before:f", "kill-cut:w"):
             self.after_each(fault, seed, witness=False)
 
     @seeds

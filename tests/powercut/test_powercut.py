@@ -145,8 +145,10 @@ class Doubt(Case):
     @rounds
     def test_what_is_seen_at_normal_is_not_sure(self, seed):
         """Though all that is written is written at FULL."""
-        writers, watcher = [self.client(f"c{i}") for i in range(2)], self.client("watcher", NORMAL)
-        self.at_once({**self.storm(writers, seed), **self.watch([watcher], seed)})
+        writers = [self.client(f"c{i}") for i in range(2)]
+        # Several: one may never look between a commit and its sync.
+        watchers = [self.client(f"watcher{i}", NORMAL) for i in range(4)]
+        self.at_once({**self.storm(writers, seed), **self.watch(watchers, seed)})
         undone = self.undone(self.judge(seed, strict=True))
         self.assertTrue(undone)
         self.assertLessEqual(undone, {"state OK", "count OK", "list OK"})
