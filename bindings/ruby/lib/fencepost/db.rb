@@ -30,10 +30,15 @@ module Fencepost
   # the parent and in the child after a fork. Not for Ractors, and neither copied nor frozen: that raises
   # TypeError (or what Ractor raises), and leaves the DB as it is.
   #
-  # A call that has begun is carried out: Timeout, Thread#raise and Thread#kill take effect after it. A claim
-  # (each method that answers a fence or grants) whose answer they keep from the caller is released first; of
-  # {#complete_and_claim_next} the completion stands. What cannot be released ends with its ttl: when the file
-  # cannot be used just then, or the process is killed.
+  # A call that has begun is carried out: Timeout, Thread#raise and Thread#kill take effect after it. So a
+  # `Timeout.timeout(0.5)` ends a call that waits for the file's lock only when the lock was free or the busy
+  # timeout is over. What was asked for may be stored then, and the exception does not say so: {#state} does.
+  # `busy_timeout` (see {#initialize}) bounds the wait itself, and its {Busy} says that nothing was changed.
+  #
+  # A claim (each method that answers a fence or grants) whose answer they keep from the caller is released
+  # first; of {#complete_and_claim_next} the completion stands. To release, a call may wait for the lock up to
+  # one more busy timeout; of a batch that is so for each grant, until one cannot be released. What cannot be
+  # released ends with its ttl: when the file cannot be used just then, or the process is killed.
   #
   # One moment is the caller's: Ruby may raise when a claim has returned and is not assigned yet. That is rare
   # and cannot be seen from inside the method. Where it matters, make what others raise wait:
