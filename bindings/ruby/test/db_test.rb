@@ -217,6 +217,58 @@ class DBTest < FencepostTest
     assert_equal %w[a b], @db.list(:delayed, now: 100, max: 9).map(&:id)
   end
 
+  def test_each_job_goes_through_all_pages
+    @db.enqueue_many(["", *"b".."e"])
+    ids = ["", *"a".."e"]
+    # Parts of a page, whole ones, and one that is larger than what there is.
+    [1, 2, 3, 4, 6, 7].each do |page|
+      found = []
+      assert_same @db, @db.each_job(:claimable, now: 1, page: page) { |job| found << job.id }
+      assert_equal ids, found
+      assert_equal ids, @db.each_job(:claimable, now: Time.at(1), page: page).map(&:id)
+    end
+    assert_empty @db.each_job(:held, now: 1).to_a
+  end
+
+  def test_each_job_reads_when_it_is_asked
+    @db.enqueue("b")
+    jobs = @db.each_job(:claimable, now: 100, page: 1)
+    assert_equal "a", jobs.next.id
+    @db.enqueue("c")
+    assert_equal @db.state("b"), jobs.next
+    assert_equal "c", jobs.next.id
+    assert_raises(StopIteration) { jobs.next }
+    assert_equal "a", @db.each_job(:claimable, now: 100).first.id
+  end
+
+  def test_each_job_lets_its_block_write
+    @db.enqueue_many(%w[b c])
+    @db.each_job(:claimable, now: 100, page: 1) { |job| @db.claim!(job.id, owner: "w", now: 100, ttl: 10) }
+    assert_equal %w[a b c], @db.each_job(:held, now: 100, page: 2).map(&:id)
+  end
+
+  def test_each_job_passes_on_what_its_block_raises
+    fail_so = ->(_job) { raise StopIteration }
+    assert_raises(StopIteration) { @db.each_job(:claimable, now: 100, &fail_so) }
+  end
+
+  def test_each_job_goes_through_broken_rows_by_their_names
+    @db.enqueue_many(%w[b c])
+    sqlite("UPDATE jobs SET fence = -1 WHERE id <> 'b'; INSERT INTO jobs(id) VALUES (X'41')")
+    names = @db.each_job(:broken, now: 100, page: 1).map(&:id)
+    assert_equal %w[41 61 63], names.map { |name| sqlite("SELECT hex(id) FROM jobs WHERE #{name}") }.sort
+  end
+
+  def test_each_job_names_what_it_cannot_take
+    error = assert_raises(RangeError) { @db.each_job(:held, now: 1, page: 0).to_a }
+    assert_match(/\Apage must be/, error.message)
+    assert_raises(ArgumentError) { @db.each_job(:lost, now: 1) { flunk } }
+    jobs = @db.each_job(:claimable, now: 1, page: 1)
+    jobs.next
+    @db.close
+    assert_raises(Fencepost::Closed) { jobs.next }
+  end
+
   def test_list_answers_pages_of_jobs
     @db.enqueue_many(["", "b"])
     pages = [nil, "", "a", "b"].map { |after| @db.list(:claimable, now: 1, max: 1, after: after).map(&:id) }

@@ -426,6 +426,28 @@ module Fencepost
     # @raise [TypeError, ArgumentError, RangeError, Closed, Failure]
     def list(condition, now:, max:, after: nil) = insist(ask_list(condition, now, max, after))
 
+    # Goes through all jobs that are in a condition, as {#list} tells them and in its order. A page is read
+    # when its first job is wanted, and the file is not locked in between: the block may change jobs.
+    #
+    # While the block or others write, no id comes twice, and a job that stays in the condition comes once.
+    # One that comes into it or leaves it meanwhile may be missed. A job is as it was when its page was read:
+    # to act on it, go by what {#claim} and its like answer.
+    #
+    # @param condition [:claimable, :held, :delayed, :done, :broken]
+    # @param now [Numeric, Time] of all pages
+    # @param page [Integer] how many jobs are read at once, and are in memory with their results; at least 1
+    # @yieldparam job [Job]
+    # @return [self, Enumerator<Job>] an Enumerator without a block; it raises when it reads
+    # @raise [TypeError, ArgumentError, RangeError, Closed, Failure] in the middle, too
+    def each_job(condition, now:, page: 100, &block)
+      return to_enum(:each_job, condition, now: now, page: page) unless block
+
+      max = Convert.max(page, "page")
+      jobs = list(condition, now: now, max: max).each(&block)
+      jobs = list(condition, now: now, max: max, after: jobs.last.id).each(&block) while jobs.size == max
+      self
+    end
+
     # Claims one job for many owners at the same time, a thread of the library's for each (up to 64 at once).
     #
     # @param id [String]
