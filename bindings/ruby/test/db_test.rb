@@ -150,6 +150,36 @@ class DBTest < FencepostTest
     assert_equal "#<Fencepost::DB #{path.inspect} closed>", @db.inspect
   end
 
+  def test_a_job_prints_as_a_struct_does
+    job = @db.state("a")
+    assert_equal '#<struct Fencepost::Job id="a", owner=nil, until=0.0, fence=0, result=nil, done=false>',
+                 job.inspect
+    assert_equal '#<struct Fencepost::Grant id="a", fence=1>',
+                 @db.claim_next(owner: "w", now: 100, ttl: 10).inspect
+  end
+
+  # Characters of 3 bytes each, of which 33 fit.
+  def test_long_texts_are_cut_wherever_they_are_printed
+    id = "결" * 34
+    @db.enqueue(id)
+    shown = "#{('결' * 33).inspect}... (102 bytes)"
+    [@db.state(id), Fencepost::Grant.new(id: id, fence: 0)].each do |value|
+      [value.inspect, value.to_s, *capture_io { pp value, [value] }.first.lines].each do |text|
+        assert_includes text, "id=#{shown}, "
+        refute_includes text, id
+      end
+      assert_equal id, value.id
+    end
+    whole = "x" * 100
+    assert_includes Fencepost::Grant.new(id: whole, fence: 0).inspect, "id=#{whole.inspect}, fence=0"
+  end
+
+  def test_a_result_is_cut_where_it_is_printed
+    @db.claim("a", owner: "w", now: 100, ttl: 10)
+    @db.complete("a", owner: "w", fence: 1, now: 100, result: "x" * 101)
+    assert_includes @db.state("a").inspect, "result=#{('x' * 100).inspect}... (101 bytes), done=true>"
+  end
+
   def test_now_is_the_systems_clock
     before = Time.now.to_f
     assert_includes (before - 1)..(before + PATIENCE), Fencepost.now
