@@ -73,6 +73,16 @@ class DBTest < FencepostTest
     assert_raises(Fencepost::Done) { @db.complete!("a", owner: "w", fence: 1, now: 109) }
   end
 
+  def test_a_repeated_completion_is_known_by_owner_and_fence
+    @db.claim("a", owner: "w", now: 100, ttl: 10)
+    @db.claim("a", owner: "w", now: 110, ttl: 10)
+    assert_equal true, @db.complete("a", owner: "w", fence: 2, now: 111, result: "2")
+    [1, 2].each do |fence|
+      assert_raises(Fencepost::Done) { @db.complete!("a", owner: "w", fence: fence, now: 111, result: "3") }
+    end
+    assert_equal ["a", "w", 120.0, 2, "2", true], @db.state("a").to_a
+  end
+
   def test_no_result_is_not_the_empty_result
     @db.claim("a", owner: "w", now: 100, ttl: 10)
     @db.complete("a", owner: "w", fence: 1, now: 101, result: "")

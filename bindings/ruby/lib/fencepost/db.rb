@@ -70,7 +70,8 @@ module Fencepost
     # @param durability [:full, :normal] :full: every change is synced to the disk before the call answers.
     #   :normal: a power cut may undo the newest changes, and so hand out a fence a second time
     # @param existing [Boolean] raise {CannotOpen} when the file is missing
-    # @param read_only [Boolean] for {#state} alone: what writes raises {ReadOnly}. The file must exist
+    # @param read_only [Boolean] for {#state}, {#count}, {#list} and {#each_job}: what writes raises
+    #   {ReadOnly}. The file must exist
     # @param keep_journal_mode [Boolean] do not switch the file to WAL
     # @param allow_network_filesystem [Boolean] open the file although its filesystem is a network's
     # @raise [TypeError, ArgumentError] for such arguments
@@ -219,6 +220,11 @@ module Fencepost
 
     # Stores the result and completes the job, when owner and fence hold it and the lease is not over. Owner,
     # until and fence stay as they are.
+    #
+    # One that is repeated with the same owner and fence is refused as {Done}, like anybody else's. A worker
+    # whose process or connection ended between the commit and the answer (or that was told {IOError}) asks
+    # {#state}: the completion was its own when the job is done, and owner and fence are its own. The owner is
+    # not enough: it may have held the job twice. A job that was requeued or purged since says nothing.
     #
     # @param id [String]
     # @param owner [String]
