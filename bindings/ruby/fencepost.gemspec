@@ -10,6 +10,8 @@ Gem::Specification.new do |spec|
   spec.description = "Claim, renew, complete and release jobs that any number of processes, in any " \
                      "language, share in one SQLite file. A worker that stalled past its lease cannot " \
                      "overwrite the result of the one that took over. Needs libfencepost.so.0."
+  # Where Go's module path says that the source is: there is no other page.
+  spec.homepage = "https://github.com/fencepost/fencepost"
   spec.license = "MIT"
   spec.platform = Gem::Platform::RUBY
   spec.required_ruby_version = ">= 3.1"

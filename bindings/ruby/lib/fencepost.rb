@@ -7,6 +7,7 @@ require_relative "fencepost/handle"
 require_relative "fencepost/leases"
 require_relative "fencepost/job"
 require_relative "fencepost/convert"
+require_relative "fencepost/calls"
 require_relative "fencepost/db"
 
 # Ownership leases with rising fencing tokens in one SQLite file.

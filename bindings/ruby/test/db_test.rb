@@ -73,6 +73,16 @@ class DBTest < FencepostTest
     assert_raises(Fencepost::Done) { @db.complete!("a", owner: "w", fence: 1, now: 109) }
   end
 
+  def test_a_repeated_completion_is_known_by_owner_and_fence
+    @db.claim("a", owner: "w", now: 100, ttl: 10)
+    @db.claim("a", owner: "w", now: 110, ttl: 10)
+    assert_equal true, @db.complete("a", owner: "w", fence: 2, now: 111, result: "2")
+    [1, 2].each do |fence|
+      assert_raises(Fencepost::Done) { @db.complete!("a", owner: "w", fence: fence, now: 111, result: "3") }
+    end
+    assert_equal ["a", "w", 120.0, 2, "2", true], @db.state("a").to_a
+  end
+
   def test_no_result_is_not_the_empty_result
     @db.claim("a", owner: "w", now: 100, ttl: 10)
     @db.complete("a", owner: "w", fence: 1, now: 101, result: "")
@@ -150,6 +160,36 @@ class DBTest < FencepostTest
     assert_equal "#<Fencepost::DB #{path.inspect} closed>", @db.inspect
   end
 
+  def test_a_job_prints_as_a_struct_does
+    job = @db.state("a")
+    assert_equal '#<struct Fencepost::Job id="a", owner=nil, until=0.0, fence=0, result=nil, done=false>',
+                 job.inspect
+    assert_equal '#<struct Fencepost::Grant id="a", fence=1>',
+                 @db.claim_next(owner: "w", now: 100, ttl: 10).inspect
+  end
+
+  # Characters of 3 bytes each, of which 33 fit.
+  def test_long_texts_are_cut_wherever_they_are_printed
+    id = "결" * 34
+    @db.enqueue(id)
+    shown = "#{('결' * 33).inspect}... (102 bytes)"
+    [@db.state(id), Fencepost::Grant.new(id: id, fence: 0)].each do |value|
+      [value.inspect, value.to_s, *capture_io { pp value, [value] }.first.lines].each do |text|
+        assert_includes text, "id=#{shown}, "
+        refute_includes text, id
+      end
+      assert_equal id, value.id
+    end
+    whole = "x" * 100
+    assert_includes Fencepost::Grant.new(id: whole, fence: 0).inspect, "id=#{whole.inspect}, fence=0"
+  end
+
+  def test_a_result_is_cut_where_it_is_printed
+    @db.claim("a", owner: "w", now: 100, ttl: 10)
+    @db.complete("a", owner: "w", fence: 1, now: 100, result: "x" * 101)
+    assert_includes @db.state("a").inspect, "result=#{('x' * 100).inspect}... (101 bytes), done=true>"
+  end
+
   def test_now_is_the_systems_clock
     before = Time.now.to_f
     assert_includes (before - 1)..(before + PATIENCE), Fencepost.now
@@ -215,6 +255,58 @@ class DBTest < FencepostTest
     assert_raises(Fencepost::Stale) { @db.release_at!("a", owner: "w", fence: fence, not_before: 200) }
     assert_equal [nil, 200.0], [@db.state("a").owner, @db.state("a").until]
     assert_equal %w[a b], @db.list(:delayed, now: 100, max: 9).map(&:id)
+  end
+
+  def test_each_job_goes_through_all_pages
+    @db.enqueue_many(["", *"b".."e"])
+    ids = ["", *"a".."e"]
+    # Parts of a page, whole ones, and one that is larger than what there is.
+    [1, 2, 3, 4, 6, 7].each do |page|
+      found = []
+      assert_same @db, @db.each_job(:claimable, now: 1, page: page) { |job| found << job.id }
+      assert_equal ids, found
+      assert_equal ids, @db.each_job(:claimable, now: Time.at(1), page: page).map(&:id)
+    end
+    assert_empty @db.each_job(:held, now: 1).to_a
+  end
+
+  def test_each_job_reads_when_it_is_asked
+    @db.enqueue("b")
+    jobs = @db.each_job(:claimable, now: 100, page: 1)
+    assert_equal "a", jobs.next.id
+    @db.enqueue("c")
+    assert_equal @db.state("b"), jobs.next
+    assert_equal "c", jobs.next.id
+    assert_raises(StopIteration) { jobs.next }
+    assert_equal "a", @db.each_job(:claimable, now: 100).first.id
+  end
+
+  def test_each_job_lets_its_block_write
+    @db.enqueue_many(%w[b c])
+    @db.each_job(:claimable, now: 100, page: 1) { |job| @db.claim!(job.id, owner: "w", now: 100, ttl: 10) }
+    assert_equal %w[a b c], @db.each_job(:held, now: 100, page: 2).map(&:id)
+  end
+
+  def test_each_job_passes_on_what_its_block_raises
+    fail_so = ->(_job) { raise StopIteration }
+    assert_raises(StopIteration) { @db.each_job(:claimable, now: 100, &fail_so) }
+  end
+
+  def test_each_job_goes_through_broken_rows_by_their_names
+    @db.enqueue_many(%w[b c])
+    sqlite("UPDATE jobs SET fence = -1 WHERE id <> 'b'; INSERT INTO jobs(id) VALUES (X'41')")
+    names = @db.each_job(:broken, now: 100, page: 1).map(&:id)
+    assert_equal %w[41 61 63], names.map { |name| sqlite("SELECT hex(id) FROM jobs WHERE #{name}") }.sort
+  end
+
+  def test_each_job_names_what_it_cannot_take
+    error = assert_raises(RangeError) { @db.each_job(:held, now: 1, page: 0).to_a }
+    assert_match(/\Apage must be/, error.message)
+    assert_raises(ArgumentError) { @db.each_job(:lost, now: 1) { flunk } }
+    jobs = @db.each_job(:claimable, now: 1, page: 1)
+    jobs.next
+    @db.close
+    assert_raises(Fencepost::Closed) { jobs.next }
   end
 
   def test_list_answers_pages_of_jobs

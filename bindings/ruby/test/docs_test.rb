@@ -41,7 +41,7 @@ class DocsTest < FencepostTest
 
   def test_the_gem_is_built_installed_and_required
     gem = "fencepost-#{Fencepost::VERSION}.gem"
-    run_gem("build", "fencepost.gemspec", "--output", path(gem))
+    run_gem("build", "--strict", "fencepost.gemspec", "--output", path(gem))
     run_gem("install", "--local", "--ignore-dependencies", "--no-document",
             "--install-dir", path("gems"), path(gem))
     env = { "GEM_PATH" => [path("gems"), *Gem.path].join(":") }
@@ -60,6 +60,12 @@ class DocsTest < FencepostTest
   def run_gem(*arguments)
     out, status = Open3.capture2e(RbConfig.ruby, "-S", "gem", *arguments, chdir: RUBY_FOLDER)
     assert_predicate status, :success?, out
+  end
+
+  def test_the_homepage_is_where_gos_module_path_points
+    source = File.read(File.join(ROOT, "bindings", "go", "go.mod"))[%r{^module (.*)/bindings/go$}, 1]
+    gem = Gem::Specification.load(File.join(RUBY_FOLDER, "fencepost.gemspec"))
+    assert_equal "https://#{source}", gem.homepage
   end
 
   def test_the_license_is_the_repositorys

@@ -21,6 +21,14 @@ class InterruptsTest < FencepostTest
     "complete_and_claim_next!" => ->(db) { db.complete_and_claim_next!("a", fence: 1, **LEASE) }
   }.freeze
 
+  # Each changes a job, and says in SQL what is stored then.
+  WRITES = {
+    "enqueue" => [->(db) { db.enqueue("c") }, "id = 'c'"],
+    "renew" => [->(db) { db.renew("a", fence: 1, **LEASE, ttl: 20) }, "id = 'a' AND until = 120"],
+    "complete" => [->(db) { db.complete("a", owner: "w", fence: 1, now: 100) }, "id = 'a' AND done"],
+    "release" => [->(db) { db.release("a", owner: "w", fence: 1) }, "id = 'a' AND owner IS NULL"]
+  }.freeze
+
   INTERRUPTS = {
     "Timeout::Error" => ->(thread) { thread.raise(Timeout::Error) },
     "an Exception" => ->(thread) { thread.raise(Exception, "stop") },
@@ -34,6 +42,8 @@ class InterruptsTest < FencepostTest
     @db.claim("a", owner: "w", now: 100, ttl: 10)
     @db.enqueue("b")
   end
+
+  def stored?(condition) = sqlite("SELECT count(*) FROM jobs WHERE #{condition}") == "1"
 
   # A thread that waits for the file's lock in the call; `seen` has what the caller was given.
   def waiting(seen = [])
@@ -128,6 +138,39 @@ class InterruptsTest < FencepostTest
       refute_nil answer
       assert_nil @db.claim_next(owner: "another", now: 100, ttl: 10)
     end
+  end
+
+  # What Timeout does to a thread.
+  WRITES.each do |name, (write, condition)|
+    define_method("test_#{name}_that_waits_is_carried_out_before_a_timeout_ends_it") do
+      holder = lock
+      call = waiting(seen = []) { write.call(@db) }
+      call.raise(Timeout::Error)
+      wait_until_asleep(call)
+      assert call.pending_interrupt?
+      refute stored?(condition)
+      unlock(holder)
+      assert_raises(Timeout::Error) { finish(call) }
+      assert_empty seen
+      assert stored?(condition)
+    end
+  end
+
+  def test_a_release_after_an_interrupt_waits_for_the_file_once_more
+    holder = lock
+    call = waiting(seen = []) { @db.claim("b", **LEASE) }
+    @db.instance_variable_get(:@handle).instance_variable_get(:@mutex).synchronize do
+      unlock(holder)
+      pass_until(call) { call.backtrace&.first&.include?("synchronize") }
+      holder = lock
+      call.raise(Timeout::Error)
+    end
+    pass_until(call) { call.status == "sleep" && call.backtrace&.any? { |line| line.include?("give_back") } }
+    assert stored?("id = 'b' AND owner = 'w'")
+    unlock(holder)
+    assert_raises(Timeout::Error) { finish(call) }
+    assert_empty seen
+    assert_given_back
   end
 
   def test_a_batch_is_given_back_whole

@@ -50,7 +50,9 @@ class OpenTest < FencepostTest
   def test_read_only_reads
     open_db.init_db.enqueue("a")
     Fencepost.open(path, read_only: true) do |db|
-      assert_equal "a", db.state("a").id
+      jobs = [db.state("a")]
+      assert_equal [1, jobs], [db.count(:claimable, now: 1), db.list(:claimable, now: 1, max: 9)]
+      assert_equal ["a", jobs], [jobs.first.id, db.each_job(:claimable, now: 1).to_a]
       assert_raises(Fencepost::ReadOnly) { db.enqueue("b") }
     end
   end

@@ -56,9 +56,9 @@ module Fencepost
       end
     end
 
-    def max(value)
-      raise TypeError, "max must be an Integer, not #{value.class}" unless value.is_a?(Integer)
-      raise RangeError, "max must be 1 to #{INT64.max}, not #{value}" unless (1..INT64.max).cover?(value)
+    def max(value, name = "max")
+      raise TypeError, "#{name} must be an Integer, not #{value.class}" unless value.is_a?(Integer)
+      raise RangeError, "#{name} must be 1 to #{INT64.max}, not #{value}" unless (1..INT64.max).cover?(value)
 
       value
     end

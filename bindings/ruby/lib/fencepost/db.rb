@@ -30,10 +30,15 @@ module Fencepost
   # the parent and in the child after a fork. Not for Ractors, and neither copied nor frozen: that raises
   # TypeError (or what Ractor raises), and leaves the DB as it is.
   #
-  # A call that has begun is carried out: Timeout, Thread#raise and Thread#kill take effect after it. A claim
-  # (each method that answers a fence or grants) whose answer they keep from the caller is released first; of
-  # {#complete_and_claim_next} the completion stands. What cannot be released ends with its ttl: when the file
-  # cannot be used just then, or the process is killed.
+  # A call that has begun is carried out: Timeout, Thread#raise and Thread#kill take effect after it. So a
+  # `Timeout.timeout(0.5)` ends a call that waits for the file's lock only when the lock was free or the busy
+  # timeout is over. What was asked for may be stored then, and the exception does not say so: {#state} does.
+  # `busy_timeout` (see {#initialize}) bounds the wait itself, and its {Busy} says that nothing was changed.
+  #
+  # A claim (each method that answers a fence or grants) whose answer they keep from the caller is released
+  # first; of {#complete_and_claim_next} the completion stands. To release, a call may wait for the lock up to
+  # one more busy timeout; of a batch that is so for each grant, until one cannot be released. What cannot be
+  # released ends with its ttl: when the file cannot be used just then, or the process is killed.
   #
   # One moment is the caller's: Ruby may raise when a claim has returned and is not assigned yet. That is rare
   # and cannot be seen from inside the method. Where it matters, make what others raise wait:
@@ -51,6 +56,7 @@ module Fencepost
   # wait.
   class DB
     include Sole
+    include Calls
 
     # @return [String] the path as it was given
     attr_reader :path
@@ -64,7 +70,8 @@ module Fencepost
     # @param durability [:full, :normal] :full: every change is synced to the disk before the call answers.
     #   :normal: a power cut may undo the newest changes, and so hand out a fence a second time
     # @param existing [Boolean] raise {CannotOpen} when the file is missing
-    # @param read_only [Boolean] for {#state} alone: what writes raises {ReadOnly}. The file must exist
+    # @param read_only [Boolean] for {#state}, {#count}, {#list} and {#each_job}: what writes raises
+    #   {ReadOnly}. The file must exist
     # @param keep_journal_mode [Boolean] do not switch the file to WAL
     # @param allow_network_filesystem [Boolean] open the file although its filesystem is a network's
     # @raise [TypeError, ArgumentError] for such arguments
@@ -103,7 +110,7 @@ module Fencepost
     # @raise [SchemaError] when there is a table "jobs" of another shape; it is not changed
     # @raise [Closed, Failure]
     def init_db
-      insist(call(:fencepost_init_db))
+      insist(ask_init_db)
       self
     end
 
@@ -213,6 +220,11 @@ module Fencepost
 
     # Stores the result and completes the job, when owner and fence hold it and the lease is not over. Owner,
     # until and fence stay as they are.
+    #
+    # One that is repeated with the same owner and fence is refused as {Done}, like anybody else's. A worker
+    # whose process or connection ended between the commit and the answer (or that was told {IOError}) asks
+    # {#state}: the completion was its own when the job is done, and owner and fence are its own. The owner is
+    # not enough: it may have held the job twice. A job that was requeued or purged since says nothing.
     #
     # @param id [String]
     # @param owner [String]
@@ -387,11 +399,7 @@ module Fencepost
     #   completed is not stored, but it was before its `until`.)
     # @return [Integer] how many were removed
     # @raise [TypeError, ArgumentError, RangeError, Closed, Failure]
-    def purge(max:, before: nil)
-      count = FFI::MemoryPointer.new(:uint64)
-      before = before.nil? ? Float::INFINITY : Convert.time(before, "before")
-      insist(call(:fencepost_purge, before, Convert.max(max), count) { count.read_uint64 })
-    end
+    def purge(max:, before: nil) = insist(ask_purge(before, max))
 
     # From now on every fence that is granted in this file is above a number, and leases under fences up to it
     # are ended. For a backup that was restored, with the highest fence that was seen before.
@@ -400,7 +408,7 @@ module Fencepost
     # @return [self]
     # @raise [TypeError, ArgumentError, RangeError, Closed, Failure]
     def raise_floor(floor)
-      insist(call(:fencepost_raise_floor, Convert.fence(floor)))
+      insist(ask_raise_floor(floor))
       self
     end
 
@@ -410,12 +418,7 @@ module Fencepost
     # @param now [Numeric, Time]
     # @return [Integer]
     # @raise [TypeError, ArgumentError, Closed, Failure]
-    def count(condition, now:)
-      count = FFI::MemoryPointer.new(:uint64)
-      insist(call(:fencepost_count, Convert.condition(condition), Convert.time(now, "now"), count) do
-        count.read_uint64
-      end)
-    end
+    def count(condition, now:) = insist(ask_count(condition, now))
 
     # The jobs that are in a condition, in the order of their ids' bytes, a page at a time. Of a row that is
     # broken, id is not the row's id but a condition in SQL that finds the row, such as "id = 'a'", and
@@ -427,14 +430,28 @@ module Fencepost
     # @param after [String, nil] the last id of the page before; nil for the first page
     # @return [Array<Job>] with fewer than max only on the last page
     # @raise [TypeError, ArgumentError, RangeError, Closed, Failure]
-    def list(condition, now:, max:, after: nil)
-      after = Convert.text(after, "after") unless after.nil?
-      insist(taking(Native::Rows, :fencepost_jobs_free) do |slot, read|
-        call(:fencepost_list, Convert.condition(condition), Convert.time(now, "now"), after,
-             Convert.max(max), slot) do
-          read.call.to_a.map { |row| job(row) }
-        end
-      end)
+    def list(condition, now:, max:, after: nil) = insist(ask_list(condition, now, max, after))
+
+    # Goes through all jobs that are in a condition, as {#list} tells them and in its order. A page is read
+    # when its first job is wanted, and the file is not locked in between: the block may change jobs.
+    #
+    # While the block or others write, no id comes twice, and a job that stays in the condition comes once.
+    # One that comes into it or leaves it meanwhile may be missed. A job is as it was when its page was read:
+    # to act on it, go by what {#claim} and its like answer.
+    #
+    # @param condition [:claimable, :held, :delayed, :done, :broken]
+    # @param now [Numeric, Time] of all pages
+    # @param page [Integer] how many jobs are read at once, and are in memory with their results; at least 1
+    # @yieldparam job [Job]
+    # @return [self, Enumerator<Job>] an Enumerator without a block; it raises when it reads
+    # @raise [TypeError, ArgumentError, RangeError, Closed, Failure] in the middle, too
+    def each_job(condition, now:, page: 100, &block)
+      return to_enum(:each_job, condition, now: now, page: page) unless block
+
+      max = Convert.max(page, "page")
+      jobs = list(condition, now: now, max: max).each(&block)
+      jobs = list(condition, now: now, max: max, after: jobs.last.id).each(&block) while jobs.size == max
+      self
     end
 
     # Claims one job for many owners at the same time, a thread of the library's for each (up to 64 at once).
@@ -467,153 +484,8 @@ module Fencepost
 
     private
 
-    # Each of these answers what its method does when all is well, or the {Refused} that its bang form raises.
-
-    def ask_enqueue(id) = call(:fencepost_enqueue, Convert.text(id, "id"))
-
-    def ask_enqueue_at(id, not_before)
-      call(:fencepost_enqueue_at, Convert.text(id, "id"), Convert.time(not_before, "not_before"))
-    end
-
-    def ask_enqueue_many(ids)
-      array, strings = Convert.texts(ids, "ids")
-      added = FFI::MemoryPointer.new(:bool, [strings.size, 1].max)
-      call(:fencepost_enqueue_many, array, strings.size, added) do
-        added.read_array_of_uint8(strings.size).map(&:positive?)
-      end
-    end
-
-    def ask_state(id)
-      taking(Native::Row, :fencepost_job_free) do |slot, read|
-        call(:fencepost_state, Convert.text(id, "id"), slot) { job(read.call) }
-      end
-    end
-
-    # Gives the block a place for the library's pointer, and how to read what is there; frees that afterwards.
-    def taking(struct, free)
-      slot = FFI::MemoryPointer.new(:pointer)
-      yield slot, -> { struct.new(slot.read_pointer) unless slot.read_pointer.null? }
-    ensure
-      Native.public_send(free, slot.read_pointer) if slot
-    end
-
-    def ask_claim(leases, id, owner, now, ttl)
-      id, owner = names(id, owner)
-      fence = FFI::MemoryPointer.new(:int64)
-      granted = -> { fence.read_int64.zero? ? [] : [[id, owner, fence.read_int64]] }
-      call_granting(leases, granted, :fencepost_claim, id, owner, Convert.time(now, "now"),
-                    Convert.number(ttl, "ttl"), fence) { fence.read_int64 }
-    end
-
-    def ask_renew(id, owner, fence, now, ttl)
-      call(:fencepost_renew, *names(id, owner), Convert.fence(fence), Convert.time(now, "now"),
-           Convert.number(ttl, "ttl"))
-    end
-
-    def ask_complete(id, owner, fence, now, result)
-      call(:fencepost_complete, *names(id, owner), Convert.fence(fence), Convert.time(now, "now"),
-           result.nil? ? nil : Convert.text(result, "result"))
-    end
-
-    def ask_release(id, owner, fence)
-      call(:fencepost_release, *names(id, owner), Convert.fence(fence))
-    end
-
-    def ask_release_at(id, owner, fence, not_before)
-      call(:fencepost_release_at, *names(id, owner), Convert.fence(fence),
-           Convert.time(not_before, "not_before"))
-    end
-
-    def ask_claim_next(leases, owner, now, ttl)
-      owner = Convert.text(owner, "owner")
-      ask_grants(leases, owner, ONE, :fencepost_claim_next, owner, Convert.time(now, "now"),
-                 Convert.number(ttl, "ttl"), &:first)
-    end
-
-    def ask_claim_batch(leases, owner, now, ttl, max)
-      owner = Convert.text(owner, "owner")
-      ask_grants(leases, owner, MANY, :fencepost_claim_batch, owner, Convert.time(now, "now"),
-                 Convert.number(ttl, "ttl"), Convert.max(max), &:itself)
-    end
-
-    def ask_complete_and_claim_next(leases, id, owner, fence, now, result, ttl)
-      id, owner = names(id, owner)
-      ask_grants(leases, owner, ONE, :fencepost_complete_and_claim_next, id, owner, Convert.fence(fence),
-                 Convert.time(now, "now"), result.nil? ? nil : Convert.text(result, "result"),
-                 Convert.number(ttl, "ttl"), &:first)
-    end
-
-    # What the functions that grant jobs answer, and how that is freed.
-    ONE = [Native::Granted, :fencepost_grant_free].freeze
-    MANY = [Native::AllGranted, :fencepost_grants_free].freeze
-    private_constant :ONE, :MANY
-
-    # Gives the block the grants that the library puts where the last argument of the function points.
-    def ask_grants(leases, owner, answer, function, *arguments)
-      taking(*answer) do |slot, read|
-        granted = -> { read.call.to_a.map { |given| [given.text, owner, given[:fence]] } }
-        call_granting(leases, granted, function, *arguments, slot) do
-          yield(granted.call.map { |id, _, fence| Grant.new(id: id, fence: fence) })
-        end
-      end
-    end
-
-    def ask_force_release(id)
-      fence = FFI::MemoryPointer.new(:int64)
-      call(:fencepost_force_release, Convert.text(id, "id"), fence) { fence.read_int64 }
-    end
-
-    def ask_requeue(id) = call(:fencepost_requeue, Convert.text(id, "id"))
-
-    def ask_claim_many(leases, id, owners, now, ttl)
-      id = Convert.text(id, "id")
-      array, strings = Convert.texts(owners, "owners")
-      slot = FFI::MemoryPointer.new(:int64, [strings.size, 1].max)
-      call_granting(leases, -> { won(id, strings, slot) }, :fencepost_claim_many, id, array, strings.size,
-                    Convert.time(now, "now"), Convert.number(ttl, "ttl"), slot) { fences(slot, strings) }
-    end
-
-    def fences(slot, owners) = slot.read_array_of_int64(owners.size).map { |fence| fence unless fence.zero? }
-
-    def won(id, owners, slot)
-      owners.zip(fences(slot, owners)).filter_map { |owner, fence| [id, owner.read_string, fence] if fence }
-    end
-
-    def names(id, owner) = [Convert.text(id, "id"), Convert.text(owner, "owner")]
-
-    def job(row)
-      Job.new(id: row.text(:id), owner: row.text(:owner), until: row[:until], fence: row[:fence],
-              result: row.text(:result), done: row[:done])
-    end
-
     def otherwise(default, answer) = answer.is_a?(Refused) ? default : answer
 
     def insist(answer) = answer.is_a?(Refused) ? raise(answer) : answer
-
-    # Calls the library; answers what the block makes of it (or true), or a Refused, or raises.
-    def call(function, *arguments, &read)
-      @handle.use { |pointer| ask(pointer, function, *arguments, &read) }
-    end
-
-    # As #call, for what grants; see Leases#take.
-    def call_granting(leases, granted, function, *arguments, &read)
-      leases.take(granted) { |pointer| ask(pointer, function, *arguments, &read) }
-    end
-
-    def ask(pointer, function, *arguments)
-      detail = FFI::MemoryPointer.new(Native::Detail)
-      status = Thread.handle_interrupt(Handle::LATER) do
-        Native.public_send(function, pointer, *arguments, detail)
-      end
-      return refused(status, detail) unless status == Status::OK
-
-      block_given? ? yield : true
-    end
-
-    # The Refused of a status; raises when it is none.
-    def refused(status, detail)
-      exception = Status.exception(status, Native::Detail.new(detail))
-      exception.is_a?(Refused) ? exception : raise(exception)
-    end
   end
 end
