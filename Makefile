@@ -156,9 +156,9 @@ torture: stage ## The long forms of the suites above: ROUNDS (20) with seeds fro
 	SHARE=$${SHARE:-1} $(STAGED) $(MAKE) -C tests/faults test
 	LONG=1 ROUNDS=$${ROUNDS:-20} $(STAGED) $(MAKE) -C tests/kills test
 
-.PHONY: measures
-measures: ## Take out each safety measure and see its test fail (ONLY)
-	@python3 -B tests/measures/run.py
+.PHONY: mutants
+mutants: ## Take out each safety measure and see its test fail (ONLY)
+	@python3 -B tests/mutants/run.py
 
 .PHONY: test-tsan
 test-tsan: ## Threads and forks under ThreadSanitizer, Rust's standard library included

@@ -2,10 +2,10 @@
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=src/sqlite/fcntl.c");
+    println!("cargo:rerun-if-changed=src/sqlite/vfs/fcntl.c");
 
     cc::Build::new()
-        .file("src/sqlite/fcntl.c")
+        .file("src/sqlite/vfs/fcntl.c")
         .flag_if_supported("-fvisibility=hidden")
         .warnings_into_errors(true)
         .compile("fencepost_fcntl");

@@ -298,6 +298,35 @@ typedef struct fencepost_error {
 } fencepost_error;
 
 /**
+ * A job that was granted to its claimer. Freed by fencepost_grant_free or with its list; the id goes with it.
+ * Never make or copy one by value: fields may be added at the end.
+ */
+typedef struct fencepost_grant {
+  /**
+   * The job's id; never NULL.
+   */
+  const char *id;
+  /**
+   * The fence, above 0, that renew, complete and release ask for.
+   */
+  int64_t fence;
+} fencepost_grant;
+
+/**
+ * Grants of fencepost_claim_batch, freed by fencepost_grants_free with all that is in them.
+ */
+typedef struct fencepost_grants {
+  /**
+   * How many there are.
+   */
+  size_t count;
+  /**
+   * `count` pointers, none NULL.
+   */
+  const struct fencepost_grant *const *grants;
+} fencepost_grants;
+
+/**
  * One row of the table "jobs". Made by fencepost_state and fencepost_list, freed by fencepost_job_free or with
  * its list; the strings go with it. Never make or copy one by value: fields may be added at the end.
  */
@@ -327,35 +356,6 @@ typedef struct fencepost_job {
    */
   bool done;
 } fencepost_job;
-
-/**
- * A job that was granted to its claimer. Freed by fencepost_grant_free or with its list; the id goes with it.
- * Never make or copy one by value: fields may be added at the end.
- */
-typedef struct fencepost_grant {
-  /**
-   * The job's id; never NULL.
-   */
-  const char *id;
-  /**
-   * The fence, above 0, that renew, complete and release ask for.
-   */
-  int64_t fence;
-} fencepost_grant;
-
-/**
- * Grants of fencepost_claim_batch, freed by fencepost_grants_free with all that is in them.
- */
-typedef struct fencepost_grants {
-  /**
-   * How many there are.
-   */
-  size_t count;
-  /**
-   * `count` pointers, none NULL.
-   */
-  const struct fencepost_grant *const *grants;
-} fencepost_grants;
 
 /**
  * Jobs of fencepost_list, freed by fencepost_jobs_free with all that is in them.
@@ -472,32 +472,6 @@ fencepost_status fencepost_enqueue_many(struct fencepost_db *db,
                                         size_t count,
                                         bool *added,
                                         struct fencepost_error *error);
-
-/**
- * Reads a job as it is stored now, never from a cache.
- *
- * `id`: UTF-8, not NULL.
- *
- * `job`: not NULL. On OK a job that the caller frees with fencepost_job_free, otherwise NULL.
- *
- * Answers OK, NOT_FOUND, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT, IO,
- * FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
- *
- * Threads: any number on one handle.
- */
-fencepost_status fencepost_state(struct fencepost_db *db,
-                                 const char *id,
-                                 struct fencepost_job **job,
-                                 struct fencepost_error *error);
-
-/**
- * Frees a job of fencepost_state and its strings.
- *
- * `job`: NULL is fine and does nothing.
- *
- * Threads: any.
- */
-void fencepost_job_free(struct fencepost_job *job);
 
 /**
  * Takes the job for `owner` until `now + ttl`, when it is not complete and no lease on it is running
@@ -682,6 +656,112 @@ fencepost_status fencepost_complete_and_claim_next(struct fencepost_db *db,
                                                    struct fencepost_error *error);
 
 /**
+ * Claims one job for many owners at the same time, a thread each (up to 64 at once): on a free job exactly
+ * one of them is granted a fence.
+ *
+ * `owners`: `count` strings as for fencepost_claim; the same one may stand there twice. NULL only when
+ * `count` is 0.
+ *
+ * `fences`: room for `count` numbers, in the owners' order: the fence of the one that was granted, 0 for
+ * the others. All 0 unless the answer is OK. NULL only when `count` is 0.
+ *
+ * Answers OK when one was granted, or `count` is 0; otherwise what fencepost_claim would have answered.
+ *
+ * Threads: any number on one handle. Its own have ended when it returns.
+ */
+fencepost_status fencepost_claim_many(struct fencepost_db *db,
+                                      const char *id,
+                                      const char *const *owners,
+                                      size_t count,
+                                      double now,
+                                      double ttl,
+                                      int64_t *fences,
+                                      struct fencepost_error *error);
+
+/**
+ * Reads a job as it is stored now, never from a cache.
+ *
+ * `id`: UTF-8, not NULL.
+ *
+ * `job`: not NULL. On OK a job that the caller frees with fencepost_job_free, otherwise NULL.
+ *
+ * Answers OK, NOT_FOUND, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT, IO,
+ * FULL, READ_ONLY, OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+ *
+ * Threads: any number on one handle.
+ */
+fencepost_status fencepost_state(struct fencepost_db *db,
+                                 const char *id,
+                                 struct fencepost_job **job,
+                                 struct fencepost_error *error);
+
+/**
+ * Frees a job of fencepost_state and its strings.
+ *
+ * `job`: NULL is fine and does nothing.
+ *
+ * Threads: any.
+ */
+void fencepost_job_free(struct fencepost_job *job);
+
+/**
+ * Counts the jobs that are in a condition at a time, in one look at the file.
+ *
+ * `condition`: FENCEPOST_CONDITION_CLAIMABLE, _HELD, _DELAYED, _DONE or _BROKEN. Each row is in exactly one of them.
+ *
+ * `now`: seconds by the callers' clock, finite.
+ *
+ * `count`: not NULL. On OK how many, otherwise 0.
+ *
+ * Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT, IO, FULL, READ_ONLY,
+ * OUT_OF_MEMORY, UNSUPPORTED, INTERNAL. Each row is read whole; for what is done or broken, the whole table.
+ *
+ * Threads: any number on one handle.
+ */
+fencepost_status fencepost_count(struct fencepost_db *db,
+                                 int32_t condition,
+                                 double now,
+                                 uint64_t *count,
+                                 struct fencepost_error *error);
+
+/**
+ * Lists the jobs that are in a condition at a time, in the order of their ids' bytes, a page at a time.
+ *
+ * `condition`, `now`: as for fencepost_count. Of a row that is BROKEN only `id` says something: it is not the row's id
+ * but a condition in SQL that finds the row, such as `id = 'a'`, `id = X'41'` or `_rowid_ = 7`, to be looked at and
+ * repaired with. owner and result are NULL, until and fence 0, and done is false.
+ *
+ * `after`: NULL for the first page, then the last id of the page before. A job that is added, or comes into the
+ * condition, behind it meanwhile is in a later page; no job comes twice.
+ *
+ * `max`: at least 1. The page is read into memory, results included.
+ *
+ * `jobs`: not NULL. On OK at most `max` jobs, fewer only on the last page, perhaps none, which the caller frees
+ * with fencepost_jobs_free; otherwise NULL.
+ *
+ * Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT, IO, FULL, READ_ONLY,
+ * OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
+ *
+ * Threads: any number on one handle.
+ */
+fencepost_status fencepost_list(struct fencepost_db *db,
+                                int32_t condition,
+                                double now,
+                                const char *after,
+                                size_t max,
+                                struct fencepost_jobs **jobs,
+                                struct fencepost_error *error);
+
+/**
+ * Frees jobs of fencepost_list with all that is in them.
+ *
+ * `jobs`: NULL is fine and does nothing.
+ *
+ * Threads: any.
+ */
+void fencepost_jobs_free(struct fencepost_jobs *jobs);
+
+/**
  * Ends the lease or the delay that a job has, whoever holds it: anyone can claim it at once. For operators, and for
  * leases that were granted by a wrong clock (milliseconds for seconds).
  *
@@ -753,86 +833,6 @@ fencepost_status fencepost_purge(struct fencepost_db *db,
 fencepost_status fencepost_raise_floor(struct fencepost_db *db,
                                        int64_t to,
                                        struct fencepost_error *error);
-
-/**
- * Counts the jobs that are in a condition at a time, in one look at the file.
- *
- * `condition`: FENCEPOST_CONDITION_CLAIMABLE, _HELD, _DELAYED, _DONE or _BROKEN. Each row is in exactly one of them.
- *
- * `now`: seconds by the callers' clock, finite.
- *
- * `count`: not NULL. On OK how many, otherwise 0.
- *
- * Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT, IO, FULL, READ_ONLY,
- * OUT_OF_MEMORY, UNSUPPORTED, INTERNAL. Each row is read whole; for what is done or broken, the whole table.
- *
- * Threads: any number on one handle.
- */
-fencepost_status fencepost_count(struct fencepost_db *db,
-                                 int32_t condition,
-                                 double now,
-                                 uint64_t *count,
-                                 struct fencepost_error *error);
-
-/**
- * Lists the jobs that are in a condition at a time, in the order of their ids' bytes, a page at a time.
- *
- * `condition`, `now`: as for fencepost_count. Of a row that is BROKEN only `id` says something: it is not the row's id
- * but a condition in SQL that finds the row, such as `id = 'a'`, `id = X'41'` or `_rowid_ = 7`, to be looked at and
- * repaired with. owner and result are NULL, until and fence 0, and done is false.
- *
- * `after`: NULL for the first page, then the last id of the page before. A job that is added, or comes into the
- * condition, behind it meanwhile is in a later page; no job comes twice.
- *
- * `max`: at least 1. The page is read into memory, results included.
- *
- * `jobs`: not NULL. On OK at most `max` jobs, fewer only on the last page, perhaps none, which the caller frees
- * with fencepost_jobs_free; otherwise NULL.
- *
- * Answers OK, INVALID_ARGUMENT, BUSY, CANNOT_OPEN, NOT_A_DATABASE, SCHEMA, CORRUPT, IO, FULL, READ_ONLY,
- * OUT_OF_MEMORY, UNSUPPORTED, INTERNAL.
- *
- * Threads: any number on one handle.
- */
-fencepost_status fencepost_list(struct fencepost_db *db,
-                                int32_t condition,
-                                double now,
-                                const char *after,
-                                size_t max,
-                                struct fencepost_jobs **jobs,
-                                struct fencepost_error *error);
-
-/**
- * Frees jobs of fencepost_list with all that is in them.
- *
- * `jobs`: NULL is fine and does nothing.
- *
- * Threads: any.
- */
-void fencepost_jobs_free(struct fencepost_jobs *jobs);
-
-/**
- * Claims one job for many owners at the same time, a thread each (up to 64 at once): on a free job exactly
- * one of them is granted a fence.
- *
- * `owners`: `count` strings as for fencepost_claim; the same one may stand there twice. NULL only when
- * `count` is 0.
- *
- * `fences`: room for `count` numbers, in the owners' order: the fence of the one that was granted, 0 for
- * the others. All 0 unless the answer is OK. NULL only when `count` is 0.
- *
- * Answers OK when one was granted, or `count` is 0; otherwise what fencepost_claim would have answered.
- *
- * Threads: any number on one handle. Its own have ended when it returns.
- */
-fencepost_status fencepost_claim_many(struct fencepost_db *db,
-                                      const char *id,
-                                      const char *const *owners,
-                                      size_t count,
-                                      double now,
-                                      double ttl,
-                                      int64_t *fences,
-                                      struct fencepost_error *error);
 
 /**
  * Seconds since 1970-01-01 00:00 UTC by the system's clock, for callers with no clock of their own. It may

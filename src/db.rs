@@ -2,63 +2,22 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::thread;
-use std::time::Duration;
 
-use crate::error::{Answer, Error, ErrorKind, Refusal, Refused};
-use crate::fork;
-use crate::quiet;
-use crate::rules::{
-    Condition, Grant, Job, check_before, check_floor, check_max, check_not_before, check_now, lease_end,
+use crate::core::engine::{Change, Engine};
+use crate::core::error::{Answer, Error, ErrorKind, Refused};
+use crate::core::job::{Condition, Job, Lease};
+use crate::core::ops::{
+    Claim, ClaimNext, Complete, CompleteAndClaimNext, Count, Enqueue, EnqueueMany, ForceRelease, List, Purge,
+    RaiseFloor, Release, Renew, Requeue, State,
 };
-use crate::sqlite::{File, Reader, Writer, listing, neighbour, next, statements};
-
-/// The longest id, owner or result, in bytes: 16 MiB.
-pub const MAX_TEXT: usize = 16 << 20;
+use crate::core::options::Options;
+use crate::process::threads;
+use crate::sqlite::Sqlite;
 
 /// How many threads `claim_many` starts at most.
 const MAX_THREADS: usize = 64;
-
-/// What an answer of success promises about a power cut.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Durability {
-    /// It was synced to the disk before it was given.
-    #[default]
-    Full,
-    /// A power cut (not a crash of the process) may undo the newest answers, and so hand out a fence twice.
-    Normal,
-}
-
-/// How to open a file.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// How long a call waits for the file's locks; zero: not at all. 5 seconds by default.
-    pub busy_timeout: Duration,
-    /// What success promises.
-    pub durability: Durability,
-    /// Fail when the file is missing, instead of making it.
-    pub open_existing: bool,
-    /// Only read; the file must exist.
-    pub read_only: bool,
-    /// Leave the file's journal mode as it is instead of switching it to WAL.
-    pub keep_journal_mode: bool,
-    /// Open the file although its filesystem is a network's.
-    pub allow_network_filesystem: bool,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            busy_timeout: Duration::from_secs(5),
-            durability: Durability::Full,
-            open_existing: false,
-            read_only: false,
-            keep_journal_mode: false,
-            allow_network_filesystem: false,
-        }
-    }
-}
 
 /// An open file. Any number of threads may use it at once, and after a fork it works on in both processes.
 ///
@@ -68,9 +27,7 @@ impl Default for Options {
 /// A program that also uses this build of SQLite itself (through rusqlite) should open its first `Db`
 /// before its first other connection, so that all of them take their locks in one way.
 pub struct Db {
-    /// None when it was opened to read only.
-    writer: Option<Writer>,
-    reader: Reader,
+    engine: Sqlite,
 }
 
 impl Db {
@@ -80,21 +37,11 @@ impl Db {
     ///
     /// Every kind but FenceExhausted; the message says what to do.
     pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Db, Error> {
-        fork::begin()?;
-        neighbour::install()?;
-        let file = Arc::new(File::find(path.as_ref(), options)?);
-        if options.read_only {
-            return Ok(Db { writer: None, reader: Reader::open(&file)? });
-        }
-        let writer = Writer::open(&file)?;
-        let reader = Reader::beside(&file, &writer);
-        Ok(Db { writer: Some(writer), reader })
+        Ok(Db { engine: Sqlite::open(path.as_ref(), options)? })
     }
 
-    fn writer(&self) -> Result<&Writer, Error> {
-        self.writer.as_ref().ok_or_else(|| {
-            Error::new(ErrorKind::ReadOnly, "this handle was opened READ_ONLY; open another one to write")
-        })
+    fn write<C: Change>(&self, change: C) -> Answer<C::Value> {
+        self.engine.write(change, self.engine.deadline()?)
     }
 
     /// Makes the table `jobs` where it is missing.
@@ -103,7 +50,7 @@ impl Db {
     ///
     /// Schema when there is a table `jobs` of another shape; ReadOnly; and what the file's state brings.
     pub fn init_db(&self) -> Result<(), Error> {
-        self.writer()?.init()
+        self.engine.init()
     }
 
     /// Adds a job: nobody's, claimable at once, with fence 0. Refused: Exists.
@@ -121,10 +68,7 @@ impl Db {
     ///
     /// As [`Db::enqueue`].
     pub fn enqueue_at(&self, id: &str, not_before: f64) -> Answer<()> {
-        check_text("id", id)?;
-        check_not_before(not_before)?;
-        let id = id.to_owned();
-        self.writer()?.write(move |jobs| statements::enqueue(jobs, &id, not_before))
+        self.write(Enqueue::new(id, not_before)?)
     }
 
     /// Adds many jobs at once: all of them that are missing, or none in case of an error. Says of each, in the
@@ -134,21 +78,7 @@ impl Db {
     ///
     /// As [`Db::enqueue`].
     pub fn enqueue_many(&self, ids: &[&str]) -> Answer<Vec<bool>> {
-        ids.iter().try_for_each(|id| check_text("ids", id))?;
-        let ids: Vec<_> = ids.iter().map(|id| (*id).to_owned()).collect();
-        self.writer()?.write(move |jobs| {
-            let mut added = Vec::with_capacity(ids.len());
-            for id in &ids {
-                added.push(statements::enqueue(jobs, id, 0.0)?.is_ok());
-            }
-            if added.is_empty() || added.contains(&true) {
-                return Ok(Ok(added));
-            }
-            Ok(Err(Refused::new(
-                Refusal::Exists,
-                "all of these jobs exist already; they were left as they are",
-            )))
-        })
+        self.write(EnqueueMany::new(ids)?)
     }
 
     /// Reads a job as it is stored now. Refused: NotFound.
@@ -157,8 +87,7 @@ impl Db {
     ///
     /// As [`Db::enqueue`].
     pub fn state(&self, id: &str) -> Answer<Job> {
-        check_text("id", id)?;
-        self.reader.read(|sql| statements::state(sql, id))
+        self.engine.read(&State::new(id)?)
     }
 
     /// Takes the job until `now + ttl` (seconds), when it is not complete and no lease on it is running, and
@@ -168,11 +97,7 @@ impl Db {
     ///
     /// As [`Db::enqueue`], and FenceExhausted.
     pub fn claim(&self, id: &str, owner: &str, now: f64, ttl: f64) -> Answer<i64> {
-        check_text("id", id)?;
-        check_text("owner", owner)?;
-        let until = lease_end(now, ttl)?;
-        let (id, owner) = (id.to_owned(), owner.to_owned());
-        self.writer()?.write(move |jobs| statements::claim(jobs, &id, &owner, now, until))
+        self.write(Claim::new(id, owner, now, ttl)?)
     }
 
     /// Makes the lease run until `now + ttl`, when owner and fence hold the job and it is not over. Refused:
@@ -182,11 +107,7 @@ impl Db {
     ///
     /// As [`Db::enqueue`].
     pub fn renew(&self, id: &str, owner: &str, fence: i64, now: f64, ttl: f64) -> Answer<()> {
-        check_text("id", id)?;
-        check_text("owner", owner)?;
-        let until = lease_end(now, ttl)?;
-        let (id, owner) = (id.to_owned(), owner.to_owned());
-        self.writer()?.write(move |jobs| statements::renew(jobs, &id, &owner, fence, now, until))
+        self.write(Renew::new(id, owner, fence, now, ttl)?)
     }
 
     /// Stores the result and completes the job, when owner and fence hold it and the lease is not over. Refused:
@@ -199,13 +120,7 @@ impl Db {
     ///
     /// As [`Db::enqueue`].
     pub fn complete(&self, id: &str, owner: &str, fence: i64, now: f64, result: Option<&str>) -> Answer<()> {
-        check_text("id", id)?;
-        check_text("owner", owner)?;
-        result.map_or(Ok(()), |result| check_text("result", result))?;
-        check_now(now)?;
-        let (id, owner, result) = (id.to_owned(), owner.to_owned(), result.map(str::to_owned));
-        self.writer()?
-            .write(move |jobs| statements::complete(jobs, &id, &owner, fence, now, result.as_deref()))
+        self.write(Complete::new(id, owner, fence, now, result)?)
     }
 
     /// Gives the job back, when owner and fence hold it, its lease over or not. The fence stays. Refused:
@@ -225,11 +140,7 @@ impl Db {
     ///
     /// As [`Db::enqueue`].
     pub fn release_at(&self, id: &str, owner: &str, fence: i64, not_before: f64) -> Answer<()> {
-        check_text("id", id)?;
-        check_text("owner", owner)?;
-        check_not_before(not_before)?;
-        let (id, owner) = (id.to_owned(), owner.to_owned());
-        self.writer()?.write(move |jobs| statements::release(jobs, &id, &owner, fence, not_before))
+        self.write(Release::new(id, owner, fence, not_before)?)
     }
 
     /// Takes the claimable job that comes next. Leases that ran out and delays that are over come first, those
@@ -241,8 +152,8 @@ impl Db {
     /// # Errors
     ///
     /// As [`Db::enqueue`].
-    pub fn claim_next(&self, owner: &str, now: f64, ttl: f64) -> Answer<Grant> {
-        Ok(self.claim_batch(owner, now, ttl, 1)?.map(|mut grants| grants.remove(0)))
+    pub fn claim_next(&self, owner: &str, now: f64, ttl: f64) -> Answer<Lease> {
+        Ok(self.claim_batch(owner, now, ttl, 1)?.map(|mut leases| leases.remove(0)))
     }
 
     /// Takes up to `max` claimable jobs at once, those that come next (see [`Db::claim_next`]). Refused:
@@ -251,12 +162,8 @@ impl Db {
     /// # Errors
     ///
     /// As [`Db::enqueue`].
-    pub fn claim_batch(&self, owner: &str, now: f64, ttl: f64, max: usize) -> Answer<Vec<Grant>> {
-        check_text("owner", owner)?;
-        let until = lease_end(now, ttl)?;
-        check_max(max)?;
-        let owner = owner.to_owned();
-        self.writer()?.write(move |jobs| next::claim(jobs, &owner, now, until, max))
+    pub fn claim_batch(&self, owner: &str, now: f64, ttl: f64, max: usize) -> Answer<Vec<Lease>> {
+        self.write(ClaimNext::new(owner, now, ttl, max)?)
     }
 
     /// Completes a job and takes the one that comes next, in one transaction. `None` when it is completed and
@@ -273,21 +180,9 @@ impl Db {
         now: f64,
         result: Option<&str>,
         ttl: f64,
-    ) -> Answer<Option<Grant>> {
-        check_text("id", id)?;
-        check_text("owner", owner)?;
-        result.map_or(Ok(()), |result| check_text("result", result))?;
-        let until = lease_end(now, ttl)?;
-        let (id, owner, result) = (id.to_owned(), owner.to_owned(), result.map(str::to_owned));
-        self.writer()?.write(move |jobs| {
-            match statements::complete(jobs, &id, &owner, fence, now, result.as_deref())? {
-                Err(refusal) => Ok(Err(refusal)),
-                Ok(()) => {
-                    let next = next::claim(jobs, &owner, now, until, 1)?;
-                    Ok(Ok(next.ok().map(|mut grants| grants.remove(0))))
-                }
-            }
-        })
+    ) -> Answer<Option<Lease>> {
+        let complete = Complete::new(id, owner, fence, now, result)?;
+        self.write(CompleteAndClaimNext::new(complete, ttl)?)
     }
 
     /// Ends the lease or delay that a job has, whoever holds it, and raises its fence, so that its holder is Stale. The
@@ -298,9 +193,7 @@ impl Db {
     ///
     /// As [`Db::claim`].
     pub fn force_release(&self, id: &str) -> Answer<i64> {
-        check_text("id", id)?;
-        let id = id.to_owned();
-        self.writer()?.write(move |jobs| statements::force_release(jobs, &id))
+        self.write(ForceRelease::new(id)?)
     }
 
     /// Puts a complete job back into the line, to be done again: as [`Db::release`] does, and its result is gone. The
@@ -310,9 +203,7 @@ impl Db {
     ///
     /// As [`Db::enqueue`].
     pub fn requeue(&self, id: &str) -> Answer<()> {
-        check_text("id", id)?;
-        let id = id.to_owned();
-        self.writer()?.write(move |jobs| statements::requeue(jobs, &id))
+        self.write(Requeue::new(id)?)
     }
 
     /// Removes up to `max` complete jobs whose `until` is not after `before`; all are up to [`f64::INFINITY`]. Answers
@@ -324,9 +215,7 @@ impl Db {
     ///
     /// As [`Db::enqueue`].
     pub fn purge(&self, before: f64, max: usize) -> Result<u64, Error> {
-        check_before(before)?;
-        check_max(max)?;
-        self.writer()?.write_with_floor(move |jobs| statements::purge(jobs, before, max))
+        self.write(Purge::new(before, max)?)?.map_err(Refused::unexpected)
     }
 
     /// From now on every fence that is granted in this file is above `to`, and leases under fences up to `to` are
@@ -336,8 +225,7 @@ impl Db {
     ///
     /// As [`Db::enqueue`]; `to` must be at least 0 and below [`i64::MAX`].
     pub fn raise_floor(&self, to: i64) -> Result<(), Error> {
-        check_floor(to)?;
-        self.writer()?.write_with_floor(move |jobs| statements::raise_floor(jobs, to))
+        self.write(RaiseFloor::new(to)?)?.map_err(Refused::unexpected)
     }
 
     /// How many jobs are in this condition at `now`.
@@ -346,8 +234,7 @@ impl Db {
     ///
     /// As [`Db::enqueue`].
     pub fn count(&self, condition: Condition, now: f64) -> Result<u64, Error> {
-        check_now(now)?;
-        self.reader.look(|jobs| listing::count(jobs, condition, now))
+        self.engine.read(&Count::new(condition, now)?)?.map_err(Refused::unexpected)
     }
 
     /// Up to `max` jobs that are in this condition at `now`, in the order of their ids' bytes, from the first one
@@ -366,10 +253,7 @@ impl Db {
         after: Option<&str>,
         max: usize,
     ) -> Result<Vec<Job>, Error> {
-        check_now(now)?;
-        after.map_or(Ok(()), |after| check_text("after", after))?;
-        check_max(max)?;
-        self.reader.look(|jobs| listing::list(jobs, condition, now, after, max))
+        self.engine.read(&List::new(condition, now, after, max)?)?.map_err(Refused::unexpected)
     }
 
     /// Claims one job for many owners at the same time, a thread each (up to 64 at once). The answers are in
@@ -380,19 +264,16 @@ impl Db {
     ///
     /// As [`Db::claim`], when none is granted.
     pub fn claim_many(&self, id: &str, owners: &[&str], now: f64, ttl: f64) -> Answer<Vec<Option<i64>>> {
-        check_text("id", id)?;
-        owners.iter().try_for_each(|owner| check_text("owners", owner))?;
-        let until = lease_end(now, ttl)?;
-        let writer = self.writer()?;
-        if owners.is_empty() {
+        let claims = owners.iter().map(|owner| Claim::new(id, owner, now, ttl));
+        let claims = claims.collect::<Result<Vec<_>, _>>()?;
+        if claims.is_empty() {
+            // The other arguments are checked all the same.
+            Claim::new(id, "", now, ttl)?;
+            self.engine.deadline()?;
             return Ok(Ok(Vec::new()));
         }
-        let deadline = writer.deadline();
-        let claim = |owner: &str| {
-            let (id, owner) = (id.to_owned(), owner.to_owned());
-            writer.write_until(deadline, move |jobs| statements::claim(jobs, &id, &owner, now, until))
-        };
-        let answers = all_at_once(owners, claim);
+        let deadline = self.engine.deadline()?;
+        let answers = all_at_once(claims, |claim| self.engine.write(claim, deadline));
 
         let granted: Vec<_> = answers
             .iter()
@@ -420,14 +301,17 @@ impl Db {
 
 /// Calls `claim` for every owner, each in a thread of its own as far as [`MAX_THREADS`] allows; the threads
 /// then take the rest in turn. Owners for whom the system gives no thread are served by this one.
-fn all_at_once(owners: &[&str], claim: impl Fn(&str) -> Answer<i64> + Sync) -> Vec<Answer<i64>> {
-    let own = owners.len().min(MAX_THREADS);
+fn all_at_once(claims: Vec<Claim>, claim: impl Fn(Claim) -> Answer<i64> + Sync) -> Vec<Answer<i64>> {
+    let own = claims.len().min(MAX_THREADS);
+    let claims: Vec<_> = claims.into_iter().map(|claim| Mutex::new(Some(claim))).collect();
     let rest = AtomicUsize::new(own);
     let take = |first: usize| {
         let mut answers = Vec::new();
         let mut index = first;
-        while let Some(owner) = owners.get(index) {
-            answers.push((index, claim(owner)));
+        while let Some(next) = claims.get(index) {
+            if let Some(next) = next.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                answers.push((index, claim(next)));
+            }
             index = rest.fetch_add(1, Ordering::Relaxed);
         }
         answers
@@ -444,7 +328,7 @@ fn all_at_once(owners: &[&str], claim: impl Fn(&str) -> Answer<i64> + Sync) -> V
                 })
                 .ok()
         };
-        let started: Vec<_> = quiet::without_signals(|| (0..own).map_while(start).collect());
+        let started: Vec<_> = threads::without_signals(|| (0..own).map_while(start).collect());
         drop(closed);
         let mut answers: Vec<_> = (started.len()..own).flat_map(take).collect();
         for thread in started {
@@ -454,15 +338,4 @@ fn all_at_once(owners: &[&str], claim: impl Fn(&str) -> Answer<i64> + Sync) -> V
     });
     answers.sort_unstable_by_key(|(index, _)| *index);
     answers.into_iter().map(|(_, answer)| answer).collect()
-}
-
-fn check_text(name: &str, text: &str) -> Result<(), Error> {
-    let why = if text.len() > MAX_TEXT {
-        format!("is longer than {MAX_TEXT} bytes; shorten it")
-    } else if text.contains('\0') {
-        "has an inner NUL, which C callers could not read".to_owned()
-    } else {
-        return Ok(());
-    };
-    Err(Error::new(ErrorKind::InvalidArgument, format!("{name} {why}")))
 }

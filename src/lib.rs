@@ -31,13 +31,13 @@
 //! |---|---|
 //! | `abi` | the C ABI: pointers in, status out |
 //! | `db` | [`Db`]: one method per operation |
-//! | `rules` | what an operation may do to a row: pure |
-//! | `error` | [`Refused`] and [`Error`] |
-//! | `sqlite` | all that knows SQLite: files, schema, statements, writer, reader, the locks |
-//! | `turn` | who may be inside SQLite: nobody during a fork |
-//! | `fork` | what happens to open handles when the process forks |
-//! | `quiet` | threads that take none of the host's signals |
-//! | `clock` | the system clock |
+//! | `sqlite` | the engine: a file, its connections, locks, commits and syncs |
+//! | `process` | forks and threads of this process |
+//! | `sql` | the SQL of each operation, on a connection that is lent |
+//! | `os` | what the operating system is asked; all that is unsafe there |
+//! | `core` | jobs, the rules of their leases, refusals and errors: pure |
+//!
+//! A module uses those below it and none above it.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("fencepost needs Linux: it gives SQLite open-file-description locks (fcntl_locking(2))");
@@ -46,16 +46,16 @@ compile_error!("fencepost needs Linux: it gives SQLite open-file-description loc
 compile_error!("fencepost needs a 64-bit system: its lock requests have that system's layout");
 
 pub mod abi;
-mod clock;
+mod core;
 mod db;
-mod error;
-mod fork;
-mod quiet;
-mod rules;
+mod os;
+mod process;
+mod sql;
 mod sqlite;
-mod turn;
 
-pub use clock::now;
-pub use db::{Db, Durability, MAX_TEXT, Options};
-pub use error::{Answer, Error, ErrorKind, Refusal, Refused};
-pub use rules::{Condition, Grant, Job};
+pub use core::clock::now;
+pub use core::error::{Answer, Error, ErrorKind, Refusal, Refused};
+pub use core::job::{Condition, Job, Lease};
+pub use core::ops::MAX_TEXT;
+pub use core::options::{Durability, Options};
+pub use db::Db;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use fencepost::{Answer, Condition, Db, Error, ErrorKind, Grant, Options, Refusal};
+use fencepost::{Answer, Condition, Db, Error, ErrorKind, Lease, Options, Refusal};
 
 #[derive(Clone, Debug, PartialEq)]
 enum Word {
@@ -123,7 +123,7 @@ fn failure(error: &Error) -> Vec<Word> {
     })
 }
 
-fn granted(grant: Grant) -> Vec<Word> {
+fn granted(grant: Lease) -> Vec<Word> {
     vec![Text(grant.id), Bare(grant.fence.to_string())]
 }
 

@@ -10,7 +10,11 @@ fn the_header_is_what_the_source_makes() {
     cbindgen::Builder::new()
         .with_config(config)
         .with_src(format!("{root}/src/abi/types.rs"))
-        .with_src(format!("{root}/src/abi/mod.rs"))
+        .with_src(format!("{root}/src/abi/handle.rs"))
+        .with_src(format!("{root}/src/abi/jobs.rs"))
+        .with_src(format!("{root}/src/abi/query.rs"))
+        .with_src(format!("{root}/src/abi/operator.rs"))
+        .with_src(format!("{root}/src/abi/status.rs"))
         .generate()
         .unwrap()
         .write(&mut made);

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use fencepost::{Answer, Condition, Db, Durability, Error, ErrorKind, Grant, Job, Options, Refusal};
+use fencepost::{Answer, Condition, Db, Durability, Error, ErrorKind, Job, Lease, Options, Refusal};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
@@ -68,7 +68,7 @@ enum Said {
     Granted(i64),
     /// Who of many was granted what.
     Won(String, i64),
-    Grants(Vec<Grant>),
+    Grants(Vec<Lease>),
     Nobody,
     Nothing,
     Added(Vec<bool>),
@@ -352,13 +352,13 @@ impl Table {
 
     /// Claims up to `max` jobs: leases that ran out and delays that are over first, those over the longest before
     /// the others; then those that wait, in the order of their rows.
-    fn claim_next(&mut self, owner: &str, now: f64, end: f64, max: usize) -> Modelled<Vec<Grant>> {
+    fn claim_next(&mut self, owner: &str, now: f64, end: f64, max: usize) -> Modelled<Vec<Lease>> {
         let mut line: Vec<_> =
             self.0.iter().filter(|job| condition(job, now) == Condition::Claimable).collect();
         line.sort_by(|a, b| (a.until <= 0.0, a.until).partial_cmp(&(b.until <= 0.0, b.until)).unwrap());
         let line: Vec<_> = line.into_iter().take(max).map(|job| job.id.clone()).collect();
         line.into_iter()
-            .map(|id: String| Ok(Grant { fence: self.claim(&id, owner, now, end)?, id }))
+            .map(|id: String| Ok(Lease { fence: self.claim(&id, owner, now, end)?, id }))
             .collect()
     }
 

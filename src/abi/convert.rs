@@ -5,9 +5,8 @@ use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::fencepost_db;
 use super::types::*;
-use crate::{Answer, Condition, Db, Durability, Error, ErrorKind, Grant, Job, MAX_TEXT, Options};
+use crate::{Answer, Condition, Db, Durability, Error, ErrorKind, Job, Lease, MAX_TEXT, Options};
 
 /// The largest options struct that is believed, as openat2(2) has it with the size of a page.
 const MAX_OPTIONS_SIZE: usize = 4096;
@@ -301,8 +300,8 @@ impl Lent<Job> for fencepost_job {
     }
 }
 
-impl Lent<Grant> for fencepost_grant {
-    fn lend(grant: Grant) -> *mut Self {
+impl Lent<Lease> for fencepost_grant {
+    fn lend(grant: Lease) -> *mut Self {
         Box::into_raw(Box::new(fencepost_grant { id: lend_text(grant.id), fence: grant.fence }))
     }
 
@@ -347,8 +346,8 @@ impl Lent<Vec<Job>> for fencepost_jobs {
     }
 }
 
-impl Lent<Vec<Grant>> for fencepost_grants {
-    fn lend(granted: Vec<Grant>) -> *mut Self {
+impl Lent<Vec<Lease>> for fencepost_grants {
+    fn lend(granted: Vec<Lease>) -> *mut Self {
         let (count, grants) = lend_all(granted);
         Box::into_raw(Box::new(fencepost_grants { count, grants }))
     }

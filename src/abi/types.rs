@@ -4,7 +4,8 @@
 
 use std::ffi::c_char;
 
-use crate::error::{ErrorKind, Refusal};
+use crate::Db;
+use crate::core::error::{ErrorKind, Refusal};
 
 /// What a call answers: 0 is OK; above 0 it was refused by the lease's rules and nothing was changed; below
 /// 0 is an error. Later versions may add numbers: treat an unknown one by its sign.
@@ -161,6 +162,11 @@ pub const FENCEPOST_CONDITION_DONE: i32 = 4;
 /// integer from 0 on, done neither 0 nor 1, or owner or result neither text nor NULL; a text is UTF-8 without a NUL
 /// in it. fencepost_claim_next passes such a row by, and fencepost_state answers CORRUPT and says what is wrong.
 pub const FENCEPOST_CONDITION_BROKEN: i32 = 5;
+
+/// An open file: opaque, made by fencepost_open, ended by fencepost_close.
+pub struct fencepost_db {
+    pub(super) db: Db,
+}
 
 /// How to open a file. Zero the whole struct, set `size` to `sizeof(fencepost_options)`, then set what
 /// differs from the default. Zero means the default in every field, so fields can be added at the end

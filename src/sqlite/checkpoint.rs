@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::connection::{Level, Session, sync_failed};
-use super::file::File;
-use super::gate::Gates;
-use super::neighbour;
-use crate::error::Error;
-use crate::fork;
-use crate::turn::Inside;
+use super::connection::{Level, Session};
+use super::path::File;
+use super::shared_page::LazyPage;
+use super::sync::sync_failed;
+use super::vfs;
+use crate::core::error::Error;
+use crate::process::guard::ForkGuard;
+use crate::process::identity;
 
 /// A checkpoint is due whenever the log has grown by so many pages, as SQLite has it by default.
 const PAGES: i32 = 1000;
@@ -23,13 +24,13 @@ const PAGES: i32 = 1000;
 /// anew. When it has so many pages, the rest is copied while nobody writes.
 const MOST: i32 = 2 * PAGES;
 
-/// How long to wait for SQLite's write lock to mend the log. Inside, where a fork would wait as well.
+/// How long to wait for SQLite's write lock to mend the log. ForkGuard, where a fork would wait as well.
 const MEND_WAIT: Duration = Duration::from_secs(2);
 
 /// The checkpoints of one file in this process.
 pub(super) struct Checkpoints {
     file: Arc<File>,
-    gates: Arc<Gates>,
+    shared_page: Arc<LazyPage>,
     /// How many pages the log has.
     pages: Arc<AtomicI32>,
     /// How many it had when the last checkpoint began.
@@ -43,10 +44,10 @@ fn lock(mutex: &Mutex<bool>) -> MutexGuard<'_, bool> {
 }
 
 impl Checkpoints {
-    pub(super) fn new(file: &Arc<File>, gates: &Arc<Gates>) -> Checkpoints {
+    pub(super) fn new(file: &Arc<File>, shared_page: &Arc<LazyPage>) -> Checkpoints {
         Checkpoints {
             file: Arc::clone(file),
-            gates: Arc::clone(gates),
+            shared_page: Arc::clone(shared_page),
             pages: Arc::new(AtomicI32::new(0)),
             last: AtomicI32::new(0),
             over: Mutex::new(false),
@@ -91,13 +92,13 @@ impl Checkpoints {
 
     /// After a sync of the log has failed: writes what is in it once more, so that it can be synced. Not a checkpoint: a
     /// power cut in the middle of one needs a sound log.
-    pub(super) fn mend(&self, _inside: &Inside) -> Result<(), Error> {
+    pub(super) fn mend(&self, _inside: &ForkGuard) -> Result<(), Error> {
         let over = lock(&self.over);
         let session = Session::open(&self.file, true, false)?;
         session.sql.busy_timeout(MEND_WAIT)?;
         // Nobody else writes to the log meanwhile.
         let mended = session.execute("BEGIN IMMEDIATE").and_then(|()| {
-            if neighbour::has_moved(&session.sql) {
+            if vfs::has_moved(&session.sql) {
                 return Err(sync_failed(&"the file is no longer there"));
             }
             self.file.write_log_again().map_err(|error| sync_failed(&error))
@@ -109,17 +110,17 @@ impl Checkpoints {
     }
 
     fn checkpoint(&self, mode: &str) -> Result<(), Error> {
-        fork::check()?;
-        let _inside = Inside::enter();
+        identity::check()?;
+        let _inside = ForkGuard::enter();
         // Until the connection is closed: `end` waits for that.
         let over = lock(&self.over);
-        let damaged = self.gates.find(None)?.is_some_and(|gate| gate.is_damaged());
+        let damaged = self.shared_page.find(None)?.is_some_and(|page| page.is_damaged());
         if *over || damaged {
             return Ok(());
         }
         let session = Session::open(&self.file, true, false)?;
         session.settle(Level::Extra)?;
-        let done = if neighbour::has_moved(&session.sql) {
+        let done = if vfs::has_moved(&session.sql) {
             Ok(())
         } else {
             session
@@ -130,14 +131,14 @@ impl Checkpoints {
         session.close_as_it_is();
         drop(over);
         if let Err(error) = &done {
-            self.gates.note_failure(error);
+            self.shared_page.note_failure(error);
         }
         done
     }
 
     /// Waits for the checkpoint that is being made, and lets no more begin.
     pub(super) fn end(&self) {
-        let _inside = Inside::enter();
+        let _inside = ForkGuard::enter();
         *lock(&self.over) = true;
     }
 }

@@ -9,16 +9,19 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ffi};
 
-use super::failure;
-use super::file::{File, Identity};
-use super::gate::Gates;
-use super::neighbour::{self, Stamp};
-use super::schema::{self, Found, Jobs};
-use super::{sound, statements};
-use crate::error::{Error, ErrorKind};
-use crate::fork;
-use crate::rules::Grant;
-use crate::turn::{self, Inside};
+use super::path::{File, Identity};
+use super::set_back;
+use super::shared_page::LazyPage;
+use super::sync::sync_failed;
+use super::vfs;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::job::Lease;
+use crate::os::errors;
+use crate::os::stat::Stamp;
+use crate::process::guard::{self, ForkGuard};
+use crate::process::identity;
+use crate::sql::schema::{self, Found, Jobs};
+use crate::sql::{sound, statements};
 
 /// How long ago the last change to a folder must be, in nanoseconds, for the next one to be sure to get another time:
 /// before Linux 6.13 files' times go in steps of up to 10 ms.
@@ -73,7 +76,7 @@ pub(super) struct Session {
     /// was killed before its sync, and that nobody has counted.
     found_synced: Cell<bool>,
     /// The last fence of the transaction that is running.
-    granted: RefCell<Option<Grant>>,
+    granted: RefCell<Option<Lease>>,
     /// Set when a fault may have left the connection in a state of its own.
     broken: Cell<bool>,
 }
@@ -96,7 +99,7 @@ impl Session {
         sql.pragma_update(None, "trusted_schema", false)?;
         sound::install(&sql)?;
         sql.pragma_update(None, "temp_store", "MEMORY")?;
-        neighbour::keep_side_files(&sql);
+        vfs::keep_side_files(&sql);
         // With whatever limit, the log that is left is cut to nothing; with this one, it is cut at no other time.
         sql.pragma_update(None, "journal_size_limit", i64::MAX)?;
         if writable && sql.is_readonly("main")? {
@@ -159,7 +162,7 @@ impl Session {
     }
 
     /// Our own side file, as it was after the last transaction.
-    pub(super) fn board(&self) -> Option<Identity> {
+    pub(super) fn page(&self) -> Option<Identity> {
         self.side_files.get()[2]
     }
 
@@ -170,21 +173,21 @@ impl Session {
 
     /// Before the first answer that is to outlive a power cut: syncs what was there when the file was opened. When that
     /// fails no later sync says anything of it, so from then on it counts as a write whose sync has failed.
-    pub(super) fn sync_what_was_found(&self, file: &File, gates: &Gates) -> Result<(), Error> {
+    pub(super) fn sync_what_was_found(&self, file: &File, shared_page: &LazyPage) -> Result<(), Error> {
         if self.found_synced.get() {
             return Ok(());
         }
         if let Err(error) = file.sync_side_files() {
-            if failure::is_want_of_descriptors(&error) {
-                return Err(failure::refused("its side files", &error));
+            if errors::is_want_of_descriptors(&error) {
+                return Err(errors::refused("its side files", &error));
             }
             if file.options.read_only {
                 return Err(sync_failed(&error));
             }
-            let gate = gates.make(self.board())?;
+            let page = shared_page.make(self.page())?;
             // In this order: who sees the write is not to trust a sync.
-            gate.note_damage();
-            gate.announce();
+            page.note_damage();
+            page.announce();
         }
         self.found_synced.set(true);
         Ok(())
@@ -198,7 +201,7 @@ impl Session {
     /// In a transaction: the table `jobs`, which is ours as of this transaction.
     pub(super) fn jobs(&self) -> Result<Jobs<'_>, Error> {
         // Nobody else has changed anything since: no need to ask for the schema's version.
-        let data = neighbour::data_version(&self.sql);
+        let data = vfs::data_version(&self.sql);
         let checked = match self.checked.get() {
             Some(checked) if data.is_some() && checked.data == data => checked,
             checked => {
@@ -228,8 +231,8 @@ impl Session {
     }
 
     /// Keeps the grant that was made last in this transaction; answers the one kept before.
-    pub(super) fn keep_grant(&self, grant: Option<Grant>) -> Option<Grant> {
-        self.granted.replace(grant)
+    pub(super) fn keep_granted(&self, lease: Option<Lease>) -> Option<Lease> {
+        self.granted.replace(lease)
     }
 
     /// This connection itself has changed the schema.
@@ -330,12 +333,12 @@ impl Link {
     pub(super) fn open(file: &Arc<File>, connect: &Connect) -> Result<Link, Error> {
         let create = !file.options.open_existing && !file.options.read_only;
         retry(deadline(file), || {
-            let inside = Inside::enter();
+            let inside = ForkGuard::enter();
             let session = connect(file, create)?;
             // Taken between the opening and the look whether it is still the one that was opened.
             let identity = file.identity();
             match identity {
-                Some(identity) if !neighbour::has_moved(&session.sql) => {
+                Some(identity) if !vfs::has_moved(&session.sql) => {
                     Ok(Link::new(&inside, file, identity, Arc::clone(connect), Some(session)))
                 }
                 _ => Err(moved()),
@@ -346,12 +349,12 @@ impl Link {
 
     /// Another way to the file of this identity, opened on its first use.
     pub(super) fn later(file: &Arc<File>, identity: Identity, connect: Connect) -> Link {
-        Link::new(&Inside::enter(), file, identity, connect, None)
+        Link::new(&ForkGuard::enter(), file, identity, connect, None)
     }
 
-    /// Inside, because no fork may come between a session's opening and its place in a slot.
+    /// ForkGuard, because no fork may come between a session's opening and its place in a slot.
     fn new(
-        _inside: &Inside,
+        _inside: &ForkGuard,
         file: &Arc<File>,
         identity: Identity,
         connect: Connect,
@@ -374,8 +377,8 @@ impl Link {
     pub(super) fn attempt<T>(
         &self,
         work: impl FnOnce(&Session) -> Result<T, Error>,
-    ) -> (Result<T, Error>, Inside) {
-        let inside = Inside::enter();
+    ) -> (Result<T, Error>, ForkGuard) {
+        let inside = ForkGuard::enter();
         let mut slot = lock(&self.slot);
         // A panic in an earlier call may have left its transaction.
         if let Some(broken) = slot.take_if(|session| !session.sql.is_autocommit()) {
@@ -424,18 +427,18 @@ impl Link {
 
     fn reopen(&self) -> Result<Session, Error> {
         let session = (self.connect)(&self.file, false)?;
-        if neighbour::has_moved(&session.sql) { Err(moved()) } else { Ok(session) }
+        if vfs::has_moved(&session.sql) { Err(moved()) } else { Ok(session) }
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        if fork::crossed() {
+        if identity::crossed() {
             // The connection is the parent's: neither used nor closed here.
             std::mem::forget(Arc::clone(&self.slot));
             return;
         }
-        let _inside = Inside::enter();
+        let _inside = ForkGuard::enter();
         drop(lock(&self.slot).take());
     }
 }
@@ -460,14 +463,6 @@ pub(super) fn is_fault(kind: ErrorKind) -> bool {
     }
 }
 
-pub(super) fn sync_failed(why: &dyn std::fmt::Display) -> Error {
-    Error::new(
-        ErrorKind::Io,
-        format!("it cannot be synced to the disk: {why}; look into the system's log, then see with state what was stored"),
-    )
-    .with_sqlite_code(ffi::SQLITE_IOERR_FSYNC)
-}
-
 fn moved() -> Error {
     Error::new(
         ErrorKind::Io,
@@ -482,6 +477,11 @@ pub(super) fn side_files_lost() -> Error {
          last; \
          look with state, and never remove these files while a program has the database open",
     )
+}
+
+/// Other threads of this process were at work all the time.
+pub(super) fn kept_waiting() -> Error {
+    Error::new(ErrorKind::Busy, "other threads of this process kept it in use; try again")
 }
 
 /// Until when a call that begins now may wait.
@@ -516,7 +516,7 @@ pub(super) fn retry<T>(deadline: Instant, mut attempt: impl FnMut() -> Result<T,
     loop {
         match attempt() {
             Err(error) if error.kind() == ErrorKind::Busy => match pauses.next(deadline) {
-                Some(pause) => turn::sleep(pause),
+                Some(pause) => guard::sleep(pause),
                 None => return Err(error),
             },
             other => return other,
@@ -525,11 +525,11 @@ pub(super) fn retry<T>(deadline: Instant, mut attempt: impl FnMut() -> Result<T,
 }
 
 /// Adds to an error which file it is about, and what else is known of it.
-pub(super) fn explained(file: &File, gates: &Gates, error: Error) -> Error {
+pub(super) fn explained(file: &File, shared_page: &LazyPage, error: Error) -> Error {
     let missing = schema::missing();
     match error.kind() {
         ErrorKind::Schema if error.message() == missing.message() => {
-            let highest = gates.highest_fence();
+            let highest = set_back::highest_fence_known(shared_page);
             about(file, if highest > 0 { schema::lost(highest) } else { missing })
         }
         ErrorKind::NotADatabase | ErrorKind::Corrupt | ErrorKind::Io if file.is_empty() => about(

@@ -1,40 +1,33 @@
-//! All that knows SQLite.
+//! The engine on SQLite: one file that any number of processes and threads share.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `file` | which file a path means, and whether it may be opened |
-//! | `connection` | one connection, its turns, its reopening, and the retry while the file is locked |
-//! | `group` | the callers of this process that want to write: who leads, who waits |
-//! | `writer` | what a leader does: one BEGIN IMMEDIATE for all, and the sync |
+//! | `engine` | a handle: what it writes through, and what it reads through |
+//! | `path` | which file a path means, and whether it may be opened |
+//! | `connection` | one connection, its reopening, and the retry while the file is locked |
+//! | `commit_queue` | the callers of this process that want to write: who leads, who waits |
+//! | `leader` | what a leader does: one BEGIN IMMEDIATE for all, and the sync |
+//! | `sync` | the log put onto the disk |
 //! | `checkpoint` | the log copied into the database, on a thread of its own |
-//! | `gate` | what processes tell each other: whose turn it is, which writes are on the disk |
-//! | `set_back` | whether the file was restored from a backup, by the grant that the page remembers |
+//! | `shared_page` | a fair queue for the write lock between processes, and which commits are durable |
+//! | `set_back` | whether the file was restored from a backup, by the lease that the page remembers |
 //! | `reader` | a look: a read transaction on a connection of its own |
-//! | `schema` | the table `jobs`: made, and its shape checked |
-//! | `sound` | which rows can be read as jobs |
-//! | `statements` | the SQL of each operation on one job |
-//! | `next` | which job comes next |
-//! | `listing` | jobs by condition, for people who look |
-//! | `failure` | SQLite's result codes as errors |
-//! | `neighbour` | the locks, and the only calls into SQLite that rusqlite does not make |
+//! | `fork` | what happens to open files when the process forks |
+//! | `vfs` | SQLite's locks and descriptors, and the only calls into SQLite that rusqlite does not make |
+//! | `codes` | SQLite's result codes as errors |
 
 mod checkpoint;
+mod codes;
+mod commit_queue;
 mod connection;
-mod failure;
-mod file;
-mod gate;
-pub(crate) mod group;
-pub(crate) mod listing;
-pub(crate) mod neighbour;
-pub(crate) mod next;
+mod engine;
+pub(crate) mod fork;
+mod leader;
+mod path;
 mod reader;
-mod schema;
 mod set_back;
-mod sound;
-pub(crate) mod statements;
-mod writer;
+mod shared_page;
+mod sync;
+mod vfs;
 
-pub(crate) use connection::close_all_connections;
-pub(crate) use file::File;
-pub(crate) use reader::Reader;
-pub(crate) use writer::Writer;
+pub(crate) use engine::Sqlite;

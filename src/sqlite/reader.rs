@@ -3,20 +3,22 @@
 use std::sync::Arc;
 
 use super::connection::{self, Connect, Level, Link, Session, retry};
-use super::file::File;
-use super::gate::Gates;
-use super::schema::{self, Jobs};
-use super::writer::{self, Writer};
-use crate::db::Durability;
-use crate::error::{Answer, Error};
-use crate::fork;
-use crate::turn::{Lane, Turn, new_lane};
+use super::leader::Writer;
+use super::path::File;
+use super::shared_page::LazyPage;
+use super::sync::sync;
+use crate::core::engine::Look;
+use crate::core::error::{Answer, Error, Refused};
+use crate::core::options::Durability;
+use crate::process::identity;
+use crate::process::lanes::{Lane, Place, new_lane};
+use crate::sql::schema::{self};
 
 pub(crate) struct Reader {
     file: Arc<File>,
     link: Link,
     lane: Lane,
-    gates: Arc<Gates>,
+    shared_page: Arc<LazyPage>,
     /// The writer of the same handle.
     writer: Option<Writer>,
 }
@@ -29,7 +31,7 @@ impl Reader {
             file: Arc::clone(file),
             link,
             lane: new_lane(),
-            gates: Arc::new(Gates::new(file)),
+            shared_page: Arc::new(LazyPage::new(file)),
             writer: None,
         })
     }
@@ -41,14 +43,9 @@ impl Reader {
             file: Arc::clone(file),
             link,
             lane: new_lane(),
-            gates: writer.gates(),
+            shared_page: writer.shared_page(),
             writer: Some(writer.clone()),
         }
-    }
-
-    /// Runs `look`, which cannot be refused, in a read transaction.
-    pub(crate) fn look<T>(&self, mut look: impl FnMut(&Jobs<'_>) -> Result<T, Error>) -> Result<T, Error> {
-        self.read(|jobs| look(jobs).map(Ok))?.map_err(writer::never_refused)
     }
 
     /// Whether init_db finds nothing to make, nor to set. As all that is read, so is this on the disk then.
@@ -56,21 +53,21 @@ impl Reader {
         self.try_read(|session, wal| {
             Ok(Ok((wal || self.file.options.keep_journal_mode) && schema::is_complete(&session.sql)?))
         })
-        .map_err(|error| connection::explained(&self.file, &self.gates, error))?
-        .map_err(writer::never_refused)
+        .map_err(|error| connection::explained(&self.file, &self.shared_page, error))?
+        .map_err(Refused::unexpected)
     }
 
-    /// Runs `look` in a read transaction.
-    pub(crate) fn read<T>(&self, mut look: impl FnMut(&Jobs<'_>) -> Answer<T>) -> Answer<T> {
-        self.try_read(|session, _| look(&session.jobs()?))
-            .map_err(|error| connection::explained(&self.file, &self.gates, error))
+    /// Looks, in a read transaction.
+    pub(crate) fn read<L: Look>(&self, look: &L) -> Answer<L::Value> {
+        self.try_read(|session, _| look.look(&session.jobs()?))
+            .map_err(|error| connection::explained(&self.file, &self.shared_page, error))
     }
 
     /// `look` is also told whether the file is in WAL mode.
     fn try_read<T>(&self, mut look: impl FnMut(&Session, bool) -> Answer<T>) -> Answer<T> {
-        fork::check()?;
+        identity::check()?;
         let deadline = connection::deadline(&self.file);
-        let _turn = Turn::take(self.lane, deadline).ok_or_else(writer::kept_waiting)?;
+        let _turn = Place::take(self.lane, deadline).ok_or_else(connection::kept_waiting)?;
         retry(deadline, || {
             let mut failed = None;
             let (answer, inside) = self.link.attempt(|session| {
@@ -96,10 +93,10 @@ impl Reader {
 
     /// What was read may rest on a write that is not on the disk yet.
     fn make_durable(&self, session: &Session) -> Result<(), Error> {
-        session.sync_what_was_found(&self.file, &self.gates)?;
-        match self.gates.find(session.board())? {
-            Some(gate) if gate.last_unsynced().is_some() => {
-                writer::sync(&gate, &self.file, session.log(&self.file)?.as_deref())
+        session.sync_what_was_found(&self.file, &self.shared_page)?;
+        match self.shared_page.find(session.page())? {
+            Some(page) if page.last_unsynced().is_some() => {
+                sync(&page, &self.file, session.log(&self.file)?.as_deref())
             }
             _ => Ok(()),
         }

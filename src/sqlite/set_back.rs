@@ -1,7 +1,7 @@
 //! Notices that a file was set back: restored from a backup, emptied, or replaced by another one.
 //!
 //! From the table alone that cannot be seen, and fences would be granted a second time. So the page that the processes
-//! share (see [`super::gate`]) remembers the newest grant. All that is in a file was written in one order, so when it
+//! share (see [`super::shared_page`]) remembers the newest grant. All that is in a file was written in one order, so when it
 //! has that grant, it has all before it; when it has not, it was set back, and the floor is to be lifted above the
 //! highest fence that the page knows.
 //!
@@ -11,13 +11,14 @@
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use super::gate::{Write, is_through};
-use super::neighbour::{Board, NotedGrant};
-use crate::error::Error;
-use crate::rules::Grant;
+use super::shared_page::{LazyPage, Write, is_through};
+use crate::core::error::Error;
+use crate::core::job::Lease;
+use crate::os::page::{NotedLease, Page};
+use crate::process::guard::ForkGuard;
 
 /// With SQLite's write lock held, before the commit.
-pub(super) fn note(page: &Board, write: Write, grant: &Grant) {
+pub(super) fn note(page: &Page, write: Write, grant: &Lease) {
     let last = page.last_granted.load(Acquire);
     let [first, second] = &page.grants;
     let numbers = [first, second].map(|noted| noted.write.load(Relaxed));
@@ -27,14 +28,20 @@ pub(super) fn note(page: &Board, write: Write, grant: &Grant) {
     store(if numbers[1] == last { first } else { older }, write, grant, highest);
 }
 
+/// The highest fence that a file's page knows of; 0 when there is none.
+pub(super) fn highest_fence_known(shared_page: &LazyPage) -> i64 {
+    let _guard = ForkGuard::enter();
+    shared_page.find(None).ok().flatten().map_or(0, |page| highest_fence(page.words()))
+}
+
 /// The highest fence that the page knows of; 0 when it knows of none.
-pub(super) fn highest_fence(page: &Board) -> i64 {
+pub(super) fn highest_fence(page: &Page) -> i64 {
     let noted = page.grants.iter().filter(|place| place.checksum.load(Acquire) == checksum(place));
     noted.map(|place| place.highest_fence.load(Relaxed)).max().unwrap_or(0)
 }
 
 /// After the commit, before anybody is told of the grant.
-pub(super) fn confirm(page: &Board, write: Write) {
+pub(super) fn confirm(page: &Page, write: Write) {
     let _ = page
         .last_granted
         .fetch_update(AcqRel, Acquire, |last| is_through(last, write.number()).then_some(write.number()));
@@ -42,8 +49,8 @@ pub(super) fn confirm(page: &Board, write: Write) {
 
 /// With SQLite's write lock held: whether the file was set back, by a look whether it has a grant.
 pub(super) fn is_set_back(
-    page: &Board,
-    mut has: impl FnMut(&Grant) -> Result<bool, Error>,
+    page: &Page,
+    mut has: impl FnMut(&Lease) -> Result<bool, Error>,
 ) -> Result<bool, Error> {
     let last = page.last_granted.load(Acquire);
     let mut noted: Vec<_> = page.grants.iter().filter_map(load).collect();
@@ -64,7 +71,7 @@ pub(super) fn is_set_back(
     Ok(false)
 }
 
-fn store(place: &NotedGrant, write: Write, Grant { id, fence }: &Grant, highest: i64) {
+fn store(place: &NotedLease, write: Write, Lease { id, fence }: &Lease, highest: i64) {
     // Should the machine stop in the middle, then the checksum is wrong.
     place.write.store(write.number(), Release);
     place.length.store(u32::try_from(id.len()).unwrap_or(u32::MAX), Relaxed);
@@ -79,7 +86,7 @@ fn store(place: &NotedGrant, write: Write, Grant { id, fence }: &Grant, highest:
 }
 
 /// The number of the write and the grant, without one when its id was too long; `None` when nothing was noted whole.
-fn load(place: &NotedGrant) -> Option<(u32, Option<Grant>)> {
+fn load(place: &NotedLease) -> Option<(u32, Option<Lease>)> {
     if place.checksum.load(Acquire) != checksum(place) {
         return None;
     }
@@ -88,12 +95,12 @@ fn load(place: &NotedGrant) -> Option<(u32, Option<Grant>)> {
     let bytes: Vec<u8> = place.id.iter().flat_map(|word| word.load(Relaxed).to_ne_bytes()).collect();
     let Some(id) = bytes.get(..length) else { return Some((number, None)) };
     let id = String::from_utf8(id.to_vec()).ok()?;
-    Some((number, Some(Grant { id, fence: place.fence.load(Relaxed) })))
+    Some((number, Some(Lease { id, fence: place.fence.load(Relaxed) })))
 }
 
 /// FNV-1a (<https://datatracker.ietf.org/doc/html/draft-eastlake-fnv>) over words, of what is in use. Never 0, which is
 /// what an unused place has.
-fn checksum(place: &NotedGrant) -> u64 {
+fn checksum(place: &NotedLease) -> u64 {
     let length = place.length.load(Relaxed);
     let head = [
         u64::from(place.write.load(Relaxed)),
@@ -113,21 +120,21 @@ fn checksum(place: &NotedGrant) -> u64 {
 mod tests {
     use super::*;
 
-    fn page() -> Board {
-        Board::default()
+    fn page() -> Page {
+        Page::default()
     }
 
-    fn grant(id: &str, fence: i64) -> Grant {
-        Grant { id: id.to_owned(), fence }
+    fn grant(id: &str, fence: i64) -> Lease {
+        Lease { id: id.to_owned(), fence }
     }
 
-    fn granted(page: &Board, number: u32, id: &str, fence: i64) {
+    fn granted(page: &Page, number: u32, id: &str, fence: i64) {
         note(page, Write::of(number), &grant(id, fence));
         confirm(page, Write::of(number));
     }
 
     /// Of a file that has these grants alone.
-    fn set_back(page: &Board, has: &[(&str, i64)]) -> bool {
+    fn set_back(page: &Page, has: &[(&str, i64)]) -> bool {
         is_set_back(page, |noted| Ok(has.iter().any(|(id, fence)| noted.id == *id && noted.fence <= *fence)))
             .unwrap()
     }

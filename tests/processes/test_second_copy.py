@@ -1,7 +1,7 @@
 """The host's SQLite (Python's sqlite3) and the library's in one process, on one file.
 
 The comments say what each test shows when the cure is taken away: with the library built so that its SQLite takes
-POSIX locks and really closes its files, as SQLite does by itself (an empty `neighbour::install`). Every test fails
+POSIX locks and really closes its files, as SQLite does by itself (an empty `vfs::install`). Every test fails
 then. See docs/decisions/second-sqlite-copy.md.
 """
 
